@@ -1,0 +1,85 @@
+//! The messages of a run, as pydantic-ai names them.
+
+use serde_json::Value;
+
+/// One message of the exchange with a model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    Request(ModelRequest),
+    Response(ModelResponse),
+}
+
+/// What goes to the model: prompts and tool results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelRequest {
+    pub parts: Vec<RequestPart>,
+    /// The system prompt and toolset instructions, one entry each. Only the newest request's are sent.
+    pub instructions: Vec<String>,
+}
+
+/// One part of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestPart {
+    /// The user's prompt: text, or content items as JSON.
+    UserPrompt(UserContent),
+    /// A system message in the midst of a run.
+    SystemPrompt(String),
+    /// The result of one tool call. There is exactly one for every call.
+    ToolReturn(ToolReturn),
+}
+
+/// What a user says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserContent {
+    Text(String),
+    /// Several pieces of text, sent as content parts.
+    Parts(Vec<String>),
+}
+
+/// The result of a tool call, as the model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolReturn {
+    pub tool_name: String,
+    pub tool_call_id: String,
+    pub content: Value,
+    pub outcome: ToolOutcome,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolOutcome {
+    Success,
+    /// The model is told what was wrong and may call again; counts against the tool's retries.
+    Retried,
+    /// The model is told; no counter moves.
+    Failed,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelResponse {
+    pub parts: Vec<ResponsePart>,
+    pub usage: super::model::RequestUsage,
+    pub model_name: String,
+    pub finish_reason: Option<String>,
+    pub provider_response_id: Option<String>,
+    /// The response's message as the provider sent it, for error texts.
+    pub raw: Value,
+}
+
+/// One part of a response.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResponsePart {
+    Text(String),
+    Thinking(String),
+    ToolCall(ToolCall),
+}
+
+/// A call that the model wants made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    pub tool_name: String,
+    /// The arguments as the model wrote them: usually, not always, a JSON object.
+    pub args: String,
+    pub tool_call_id: String,
+}

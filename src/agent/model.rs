@@ -1,0 +1,70 @@
+//! The trait that every model provider implements.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::message::{Message, ModelResponse};
+use super::toolset::ToolDefinition;
+
+/// Tokens of one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestUsage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+}
+
+/// What a request carries beside the messages.
+#[derive(Clone, Debug, Default)]
+pub struct RequestParameters {
+    /// The tools the model may call, in the order of registration.
+    pub tools: Vec<ToolDefinition>,
+    /// False when only an output tool can end the run.
+    pub allow_text_output: bool,
+    /// pydantic-ai's `model_settings`: `temperature`, `max_tokens` ...
+    pub settings: Map<String, Value>,
+}
+
+/// A model that can be asked.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// The name the provider knows it by, e.g. `gpt-5`.
+    fn name(&self) -> &str;
+
+    /// The provider, as `gen_ai.provider.name`: `openai`, `anthropic`, `scripted` ...
+    fn provider(&self) -> &str;
+
+    /// The server, for spans: host and port.
+    fn server(&self) -> Option<(String, u16)> {
+        None
+    }
+
+    /// Asks for the next response.
+    ///
+    /// # Errors
+    /// See [`ModelError`].
+    async fn request(
+        &self,
+        messages: &[Message],
+        parameters: &RequestParameters,
+    ) -> Result<ModelResponse, ModelError>;
+}
+
+/// Why a model gave no response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The provider refused. The text is `status_code: 429, model_name: gpt-5, body: ...`.
+    #[error("status_code: {status}, model_name: {model_name}, body: {body}")]
+    Http { status: u16, model_name: String, body: String },
+    /// No connection, or it broke, after the retries.
+    #[error("{0}")]
+    Connection(String),
+    /// The answer made no sense.
+    #[error("{0}")]
+    UnexpectedBehavior(String),
+    /// The connection, the model id or the settings can't be used.
+    #[error("{0}")]
+    Configuration(String),
+}

@@ -1,0 +1,56 @@
+//! The trait that every toolset implements.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: Option<String>,
+    /// JSON Schema of the arguments: an object schema.
+    pub parameters: Value,
+    /// A sequential tool is a barrier among the parallel calls of one turn.
+    pub sequential: bool,
+    /// `None`: the run's own budget.
+    pub max_retries: Option<u32>,
+}
+
+/// How a tool call can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// pydantic-ai's `ModelRetry`: the model sees the text; counts against the tool's retries.
+    #[error("{0}")]
+    Retry(String),
+    /// pydantic-ai's `ToolFailed`: the model sees the text; no counter moves.
+    #[error("{0}")]
+    Failed(String),
+    /// Anything else: the run fails.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+/// Something that offers tools.
+#[async_trait]
+pub trait Toolset: Send + Sync {
+    /// `sql-<conn id>` and the like; used in error messages.
+    fn id(&self) -> String;
+
+    /// The class name a Dag author knows, e.g. `SQLToolset`.
+    fn label(&self) -> &'static str;
+
+    /// The tools, in the order in which the model is told of them.
+    ///
+    /// # Errors
+    /// A toolset that can't list its tools fails the run.
+    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError>;
+
+    /// Calls a tool with arguments that have been validated against its schema.
+    ///
+    /// # Errors
+    /// See [`ToolError`].
+    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError>;
+
+    /// Ends connections and child processes. Called once, at the end of the run.
+    async fn close(&self) {}
+}

@@ -1,0 +1,8 @@
+//! Airflow's wire types and formats: plain data, parsing and printing. No HTTP, no processes.
+//!
+//! `serde_json` runs with `arbitrary_precision` here, because XComs hold integers of any size. Tagged enums must
+//! therefore be read with `serde_json::from_value`, never straight from text (buffered numbers would not parse).
+
+pub mod connection;
+pub mod execution;
+pub mod supervisor;

@@ -1,0 +1,1 @@
+//! One file per command. Only this folder and `main.rs` print for a person.

@@ -1,0 +1,407 @@
+//! What a Dag file says, as plain data: the outcome of loading it.
+//!
+//! The interpreter writes this as JSON (see `python/`), so that no Python object crosses the border. Objects that must
+//! be called or resolved later stay in the interpreter; a [`Handle`] names them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Names an object that stayed in the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Handle(pub u64);
+
+/// All Dags of one file, in the order in which the file makes them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DagFile {
+    pub dags: Vec<Dag>,
+    /// Modules that have no stand-in and were imported as unavailable, for `check`.
+    #[serde(default)]
+    pub unavailable_modules: Vec<String>,
+}
+
+/// One Dag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dag {
+    pub dag_id: String,
+    pub location: SourceLocation,
+    /// Default values of the Dag's params, with their JSON schemas.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// JSON schema of each param that has one.
+    #[serde(default)]
+    pub params_schema: Map<String, Value>,
+    #[serde(default)]
+    pub render_template_as_native_obj: bool,
+    /// Folders in which template files are looked up, after the Dag file's own.
+    #[serde(default)]
+    pub template_searchpath: Vec<String>,
+    /// Names of `user_defined_macros`: literal values by name; functions as `Argument::Object`.
+    #[serde(default)]
+    pub user_defined_macros: Vec<(String, Argument)>,
+    #[serde(default)]
+    pub user_defined_filters: Vec<(String, Argument)>,
+    pub tasks: Vec<Task>,
+}
+
+/// A place in a Dag file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLocation {
+    pub file: String,
+    pub line: u32,
+}
+
+impl std::fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One task of a Dag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// With the prefixes of its task groups.
+    pub task_id: String,
+    /// What the UI shows: `AgentOperator`, `@task.agent`, `@task` ...
+    pub operator: String,
+    /// The module the operator class comes from, e.g. `airflow.providers.common.ai.operators.agent`.
+    pub module: String,
+    /// Where the task is made.
+    pub location: SourceLocation,
+    #[serde(default)]
+    pub upstream_task_ids: Vec<String>,
+    #[serde(default)]
+    pub downstream_task_ids: Vec<String>,
+    #[serde(default)]
+    pub queue: Option<String>,
+    #[serde(default)]
+    pub retries: u32,
+    /// Seconds.
+    #[serde(default)]
+    pub retry_delay: Option<f64>,
+    /// Seconds.
+    #[serde(default)]
+    pub execution_timeout: Option<f64>,
+    #[serde(default = "yes")]
+    pub do_xcom_push: bool,
+    #[serde(default)]
+    pub multiple_outputs: bool,
+    #[serde(default)]
+    pub trigger_rule: String,
+    #[serde(default)]
+    pub map_index_template: Option<String>,
+    /// Task-level params: they go over the Dag's.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    #[serde(default)]
+    pub params_schema: Map<String, Value>,
+    /// Names of the template fields, in the operator's order.
+    #[serde(default)]
+    pub template_fields: Vec<String>,
+    /// `expand`/`expand_kwargs` of the mapped task groups around the task, outermost first, then the task's own.
+    #[serde(default)]
+    pub expansions: Vec<Expansion>,
+    /// Is a downstream task expanded over this task's return value? Then its length goes with the XCom.
+    #[serde(default)]
+    pub mapped_over: bool,
+    /// Asset outlets and inlets, as `{"name", "uri", "type"}` profiles.
+    #[serde(default)]
+    pub outlets: Vec<Value>,
+    #[serde(default)]
+    pub inlets: Vec<Value>,
+    pub kind: TaskKind,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// How a task or task group is mapped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expansion {
+    /// `.expand(a=[..], b=..)`: the cross product, the last argument varying fastest.
+    Product(Vec<(String, Argument)>),
+    /// `.expand_kwargs(..)`: a list of dicts, or something that resolves to one.
+    Kwargs(Argument),
+}
+
+/// What it takes to run a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskKind {
+    Agent(Box<AgentTask>),
+    /// A plain Python function (`@task`), run in the interpreter.
+    Python(FunctionCall),
+    /// Does nothing: `EmptyOperator`.
+    Empty,
+    /// Can't run natively. `reason` is a sentence without operator, module or place.
+    Unsupported { reason: String },
+}
+
+/// A call of a Python function that stayed in the interpreter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionCall {
+    pub function: Handle,
+    /// The function's name, for messages.
+    pub name: String,
+    #[serde(default)]
+    pub op_args: Argument,
+    #[serde(default)]
+    pub op_kwargs: Argument,
+    #[serde(default)]
+    pub templates_dict: Argument,
+}
+
+/// `AgentOperator` and `@task.agent`: constructor arguments as written, before rendering.
+///
+/// For a mapped task, arguments that come from `expand` stand in `Task::expansions` and are `Argument::Null` here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentTask {
+    /// `@task.agent`: the function whose return value is the prompt. Else `prompt` holds it.
+    #[serde(default)]
+    pub prompt_function: Option<FunctionCall>,
+    #[serde(default)]
+    pub prompt: Argument,
+    #[serde(default)]
+    pub llm_conn_id: Argument,
+    #[serde(default)]
+    pub model_id: Argument,
+    #[serde(default)]
+    pub fallback_conn_ids: Argument,
+    #[serde(default)]
+    pub system_prompt: Argument,
+    #[serde(default)]
+    pub agent_params: Argument,
+    #[serde(default)]
+    pub message_history: Argument,
+    #[serde(default)]
+    pub usage_limits: Argument,
+    #[serde(default)]
+    pub output_type: OutputType,
+    #[serde(default)]
+    pub toolsets: Vec<ToolsetSpec>,
+    /// pydantic-ai capability objects; none is supported yet.
+    #[serde(default)]
+    pub capabilities: Vec<Argument>,
+    #[serde(default = "yes")]
+    pub enable_tool_logging: bool,
+    #[serde(default)]
+    pub durable: bool,
+    #[serde(default = "yes")]
+    pub cache_prompt: bool,
+    #[serde(default)]
+    pub serialize_output: bool,
+    #[serde(default)]
+    pub enable_hitl_review: bool,
+}
+
+/// What the model must answer with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputType {
+    /// `str`.
+    #[default]
+    Text,
+    /// Any other type: stays in the interpreter. `name` is for messages.
+    Python { handle: Handle, name: String },
+}
+
+/// A toolset as the Dag file makes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolsetSpec {
+    Sql(SqlToolsetSpec),
+    /// `.prefixed("x")`.
+    Prefixed { prefix: String, wrapped: Box<ToolsetSpec> },
+    /// No native counterpart yet.
+    Unsupported { class: String, module: String },
+}
+
+/// Arguments of `SQLToolset`, with their defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqlToolsetSpec {
+    /// Templated.
+    pub db_conn_id: Argument,
+    /// `None` when the argument was left out: every table.
+    #[serde(default)]
+    pub allowed_tables: Option<Vec<String>>,
+    #[serde(default)]
+    pub allowed_functions: Vec<String>,
+    #[serde(default)]
+    pub schema: Option<String>,
+    #[serde(default)]
+    pub allow_writes: bool,
+    pub max_rows: i64,
+    pub max_result_bytes: i64,
+    pub max_columns: i64,
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+}
+
+/// An argument of an operator: JSON, with references where Python objects stood.
+///
+/// On the wire from the interpreter it is JSON in which `{"$": kind, ...}` stands for an object:
+///
+/// | kind | other keys |
+/// |---|---|
+/// | `tuple`, `set` | `items` |
+/// | `dict` | `items`: pairs, for a dict with a key `$` or with keys that are not strings |
+/// | `datetime`, `date`, `time`, `timedelta` | `value`: ISO 8601 text; seconds for a timedelta |
+/// | `xcom` | `task_id`, `key` |
+/// | `object` | `handle`, `class` (`module.QualName`), `repr`, and `resolve`: true when it must be asked for its value at run time (`.map(f)`, `.zip(..)`, `.concat(..)`) |
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub enum Argument {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(serde_json::Number),
+    String(String),
+    List(Vec<Argument>),
+    Tuple(Vec<Argument>),
+    Set(Vec<Argument>),
+    Dict(Vec<(Argument, Argument)>),
+    /// A date or time: its Python class and its ISO text (seconds for a timedelta).
+    Time { class: TimeClass, value: String },
+    /// `task.output`, `task.output["key"]`: the XCom of an upstream task.
+    XCom { task_id: String, key: String },
+    /// Anything else: an object in the interpreter.
+    Object { handle: Handle, class: String, repr: String, resolve: bool },
+}
+
+/// Which of Python's date and time classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeClass {
+    DateTime,
+    Date,
+    Time,
+    TimeDelta,
+}
+
+/// An argument that the interpreter wrote wrongly: a fault of Updraft, not of the Dag file.
+#[derive(Debug, thiserror::Error)]
+#[error("unreadable argument from the Dag interpreter: {0}")]
+pub struct MalformedArgument(String);
+
+impl TryFrom<Value> for Argument {
+    type Error = MalformedArgument;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        Ok(match value {
+            Value::Null => Self::Null,
+            Value::Bool(b) => Self::Bool(b),
+            Value::Number(n) => Self::Number(n),
+            Value::String(s) => Self::String(s),
+            Value::Array(items) => Self::List(arguments(items)?),
+            Value::Object(map) => match map.get("$") {
+                None => Self::Dict(
+                    map.into_iter()
+                        .map(|(k, v)| Ok((Self::String(k), Self::try_from(v)?)))
+                        .collect::<Result<_, MalformedArgument>>()?,
+                ),
+                Some(_) => tagged(map)?,
+            },
+        })
+    }
+}
+
+fn arguments(items: Vec<Value>) -> Result<Vec<Argument>, MalformedArgument> {
+    items.into_iter().map(Argument::try_from).collect()
+}
+
+fn tagged(mut map: Map<String, Value>) -> Result<Argument, MalformedArgument> {
+    let kind = text(&mut map, "$")?;
+    Ok(match kind.as_str() {
+        "tuple" => Argument::Tuple(arguments(list(&mut map, "items")?)?),
+        "set" => Argument::Set(arguments(list(&mut map, "items")?)?),
+        "dict" => Argument::Dict(
+            list(&mut map, "items")?
+                .into_iter()
+                .map(|pair| match pair {
+                    Value::Array(mut kv) if kv.len() == 2 => {
+                        let value = kv.pop().unwrap_or_default();
+                        let key = kv.pop().unwrap_or_default();
+                        Ok((Argument::try_from(key)?, Argument::try_from(value)?))
+                    }
+                    other => Err(MalformedArgument(format!("a pair was expected, not {other}"))),
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+        "datetime" => Argument::Time { class: TimeClass::DateTime, value: text(&mut map, "value")? },
+        "date" => Argument::Time { class: TimeClass::Date, value: text(&mut map, "value")? },
+        "time" => Argument::Time { class: TimeClass::Time, value: text(&mut map, "value")? },
+        "timedelta" => Argument::Time { class: TimeClass::TimeDelta, value: text(&mut map, "value")? },
+        "xcom" => Argument::XCom { task_id: text(&mut map, "task_id")?, key: text(&mut map, "key")? },
+        "object" => Argument::Object {
+            handle: Handle(
+                map.get("handle")
+                    .and_then(Value::as_u64)
+                    .ok_or_else(|| MalformedArgument("an object without a handle".to_owned()))?,
+            ),
+            class: text(&mut map, "class")?,
+            repr: text(&mut map, "repr")?,
+            resolve: map.get("resolve").and_then(Value::as_bool).unwrap_or(false),
+        },
+        other => return Err(MalformedArgument(format!("unknown kind {other:?}"))),
+    })
+}
+
+fn text(map: &mut Map<String, Value>, key: &str) -> Result<String, MalformedArgument> {
+    match map.remove(key) {
+        Some(Value::String(s)) => Ok(s),
+        other => Err(MalformedArgument(format!("{key:?} must be text, not {other:?}"))),
+    }
+}
+
+fn list(map: &mut Map<String, Value>, key: &str) -> Result<Vec<Value>, MalformedArgument> {
+    match map.remove(key) {
+        Some(Value::Array(items)) => Ok(items),
+        other => Err(MalformedArgument(format!("{key:?} must be a list, not {other:?}"))),
+    }
+}
+
+impl From<Argument> for Value {
+    fn from(argument: Argument) -> Self {
+        let object = |kind: &str, rest: Value| {
+            let mut map = Map::new();
+            map.insert("$".to_owned(), kind.into());
+            if let Value::Object(rest) = rest {
+                map.extend(rest);
+            }
+            Self::Object(map)
+        };
+        let values = |items: Vec<Argument>| items.into_iter().map(Self::from).collect::<Vec<_>>();
+        match argument {
+            Argument::Null => Self::Null,
+            Argument::Bool(b) => b.into(),
+            Argument::Number(n) => Self::Number(n),
+            Argument::String(s) => s.into(),
+            Argument::List(items) => values(items).into(),
+            Argument::Tuple(items) => object("tuple", serde_json::json!({ "items": values(items) })),
+            Argument::Set(items) => object("set", serde_json::json!({ "items": values(items) })),
+            Argument::Dict(pairs) => object(
+                "dict",
+                serde_json::json!({
+                    "items": pairs.into_iter().map(|(k, v)| values(vec![k, v])).collect::<Vec<_>>()
+                }),
+            ),
+            Argument::Time { class, value } => object(
+                match class {
+                    TimeClass::DateTime => "datetime",
+                    TimeClass::Date => "date",
+                    TimeClass::Time => "time",
+                    TimeClass::TimeDelta => "timedelta",
+                },
+                serde_json::json!({ "value": value }),
+            ),
+            Argument::XCom { task_id, key } => {
+                object("xcom", serde_json::json!({ "task_id": task_id, "key": key }))
+            }
+            Argument::Object { handle, class, repr, resolve } => object(
+                "object",
+                serde_json::json!({ "handle": handle, "class": class, "repr": repr, "resolve": resolve }),
+            ),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the interpreter may ask of the world around it: connections, variables, XComs, the masker. Nothing else.
+
+use serde_json::{Map, Value};
+
+/// Answers the interpreter's questions. Called on the interpreter's own thread; may block.
+pub trait Host: Send + Sync {
+    /// A connection as the object of `Connection`'s JSON form (`conn_id`, `conn_type`, `host` ...).
+    ///
+    /// # Errors
+    /// The text of the Python exception to raise (`AirflowNotFoundException`).
+    fn connection(&self, conn_id: &str) -> Result<Value, HostError>;
+
+    /// A variable's text; `None` when there is no such variable.
+    ///
+    /// # Errors
+    /// The lookup itself failed.
+    fn variable(&self, key: &str) -> Result<Option<String>, HostError>;
+
+    /// Sets (or, with `None`, deletes) a variable.
+    ///
+    /// # Errors
+    /// The server refused.
+    fn set_variable(&self, key: &str, value: Option<&str>, description: Option<&str>) -> Result<(), HostError>;
+
+    /// `ti.xcom_pull`. Values are in XCom wire form (`airflow::xcom`).
+    ///
+    /// # Errors
+    /// The lookup itself failed; a missing XCom is null.
+    fn xcom_pull(&self, query: XComQuery) -> Result<Value, HostError>;
+
+    /// `ti.xcom_push`: the value in XCom wire form.
+    ///
+    /// # Errors
+    /// The server refused.
+    fn xcom_push(&self, key: &str, value: Value) -> Result<(), HostError>;
+
+    /// Airflow's configuration, for `conf.get(section, key)`; `None` when unset.
+    fn config(&self, section: &str, key: &str) -> Option<String>;
+
+    /// Registers a secret with the masker.
+    fn mask_secret(&self, value: &Value, name: Option<&str>);
+
+    /// One record from Python's `logging`, `print` (`logger` = `task.stdout`) or `warnings`.
+    fn log(&self, record: LogRecord);
+}
+
+/// Arguments of `ti.xcom_pull`; `None` means the author left them out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct XComQuery {
+    pub task_ids: Vec<String>,
+    /// `task_ids` was one string, not a list.
+    pub single: bool,
+    pub dag_id: Option<String>,
+    pub run_id: Option<String>,
+    pub key: String,
+    pub map_indexes: Option<Vec<i64>>,
+    pub include_prior_dates: bool,
+}
+
+/// A log record made by Dag code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogRecord {
+    pub logger: String,
+    /// `debug`, `info`, `warning`, `error`, `critical`.
+    pub level: String,
+    pub message: String,
+    /// Fields such as `error_detail` (see `airflow::task_log`).
+    pub fields: Map<String, Value>,
+}
+
+/// Why the host could not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Other(String),
+}

@@ -1,0 +1,1 @@
+//! Native hooks and the database drivers behind them, shared with `toolset/sql`.

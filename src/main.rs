@@ -1,0 +1,3 @@
+//! The `updraft` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Model providers behind `agent::Model`. One folder knows the wire of each provider; nothing else does.

@@ -1,0 +1,1 @@
+//! The masker, and the places that secrets come from.

@@ -1,0 +1,1 @@
+//! The supervisor: one job, from `PATCH run` to its final state.

@@ -1,0 +1,1 @@
+//! Tracing set-up, OTLP export, and the GenAI span names and attributes.

@@ -1,0 +1,1 @@
+//! `SQLToolset`: four tools over one database connection, behind a guard.

@@ -1,0 +1,1 @@
+//! The edge worker: registration, heartbeat, fetch, slots and drain.
