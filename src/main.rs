@@ -1,3 +1,7 @@
 //! The `updraft` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    updraft::cli::main()
+}

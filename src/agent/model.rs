@@ -57,7 +57,11 @@ pub trait Model: Send + Sync {
 pub enum ModelError {
     /// The provider refused. The text is `status_code: 429, model_name: gpt-5, body: ...`.
     #[error("status_code: {status}, model_name: {model_name}, body: {body}")]
-    Http { status: u16, model_name: String, body: String },
+    Http {
+        status: u16,
+        model_name: String,
+        body: String,
+    },
     /// No connection, or it broke, after the retries.
     #[error("{0}")]
     Connection(String),

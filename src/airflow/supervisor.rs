@@ -31,11 +31,25 @@ pub struct StartupDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum TaskRequest {
-    GetConnection { conn_id: String },
-    GetVariable { key: String },
-    GetVariableKeys { prefix: Option<String>, limit: Option<u32>, offset: Option<u32> },
-    PutVariable { key: String, value: Option<String>, description: Option<String> },
-    DeleteVariable { key: String },
+    GetConnection {
+        conn_id: String,
+    },
+    GetVariable {
+        key: String,
+    },
+    GetVariableKeys {
+        prefix: Option<String>,
+        limit: Option<u32>,
+        offset: Option<u32>,
+    },
+    PutVariable {
+        key: String,
+        value: Option<String>,
+        description: Option<String>,
+    },
+    DeleteVariable {
+        key: String,
+    },
     GetXCom {
         key: String,
         dag_id: String,
@@ -46,8 +60,19 @@ pub enum TaskRequest {
         #[serde(default)]
         include_prior_dates: bool,
     },
-    GetXComCount { key: String, dag_id: String, run_id: String, task_id: String },
-    GetXComSequenceItem { key: String, dag_id: String, run_id: String, task_id: String, offset: i64 },
+    GetXComCount {
+        key: String,
+        dag_id: String,
+        run_id: String,
+        task_id: String,
+    },
+    GetXComSequenceItem {
+        key: String,
+        dag_id: String,
+        run_id: String,
+        task_id: String,
+        offset: i64,
+    },
     GetXComSequenceSlice {
         key: String,
         dag_id: String,
@@ -80,15 +105,39 @@ pub enum TaskRequest {
         #[serde(default)]
         map_index: Option<i64>,
     },
-    SetRenderedFields { rendered_fields: Map<String, Value> },
-    SetRenderedMapIndex { rendered_map_index: String },
-    GetTaskStateStore { ti_id: String, key: String },
-    SetTaskStateStore { ti_id: String, key: String, value: Value, expires_at: Option<String> },
-    DeleteTaskStateStore { ti_id: String, key: String },
-    ClearTaskStateStore { ti_id: String },
-    GetPrevSuccessfulDagRun { ti_id: String },
-    GetDagRunState { dag_id: String, run_id: String },
-    SkipDownstreamTasks { tasks: Vec<Value> },
+    SetRenderedFields {
+        rendered_fields: Map<String, Value>,
+    },
+    SetRenderedMapIndex {
+        rendered_map_index: String,
+    },
+    GetTaskStateStore {
+        ti_id: String,
+        key: String,
+    },
+    SetTaskStateStore {
+        ti_id: String,
+        key: String,
+        value: Value,
+        expires_at: Option<String>,
+    },
+    DeleteTaskStateStore {
+        ti_id: String,
+        key: String,
+    },
+    ClearTaskStateStore {
+        ti_id: String,
+    },
+    GetPrevSuccessfulDagRun {
+        ti_id: String,
+    },
+    GetDagRunState {
+        dag_id: String,
+        run_id: String,
+    },
+    SkipDownstreamTasks {
+        tasks: Vec<Value>,
+    },
     MaskSecret {
         value: Value,
         #[serde(default)]
@@ -112,7 +161,10 @@ pub enum TaskRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_reason: Option<String>,
     },
-    RescheduleTask { reschedule_date: String, end_date: String },
+    RescheduleTask {
+        reschedule_date: String,
+        end_date: String,
+    },
     /// `failed`, `skipped` or `removed`; forwarded after the task process has exited.
     TaskState {
         state: String,
@@ -129,10 +181,19 @@ pub enum TaskReply {
     /// `nil`, or `OKResponse`.
     Done,
     Connection(Connection),
-    Variable { key: String, value: Option<String> },
-    VariableKeys { keys: Vec<String>, total_entries: u64 },
+    Variable {
+        key: String,
+        value: Option<String>,
+    },
+    VariableKeys {
+        keys: Vec<String>,
+        total_entries: u64,
+    },
     /// `value` is null when there is no such XCom.
-    XCom { key: String, value: Value },
+    XCom {
+        key: String,
+        value: Value,
+    },
     XComCount(u64),
     XComItem(Value),
     XComSlice(Vec<Value>),

@@ -136,7 +136,9 @@ pub enum TaskKind {
     /// Does nothing: `EmptyOperator`.
     Empty,
     /// Can't run natively. `reason` is a sentence without operator, module or place.
-    Unsupported { reason: String },
+    Unsupported {
+        reason: String,
+    },
 }
 
 /// A call of a Python function that stayed in the interpreter.
@@ -213,9 +215,15 @@ pub enum OutputType {
 pub enum ToolsetSpec {
     Sql(SqlToolsetSpec),
     /// `.prefixed("x")`.
-    Prefixed { prefix: String, wrapped: Box<ToolsetSpec> },
+    Prefixed {
+        prefix: String,
+        wrapped: Box<ToolsetSpec>,
+    },
     /// No native counterpart yet.
-    Unsupported { class: String, module: String },
+    Unsupported {
+        class: String,
+        module: String,
+    },
 }
 
 /// Arguments of `SQLToolset`, with their defaults filled in.
@@ -263,11 +271,22 @@ pub enum Argument {
     Set(Vec<Argument>),
     Dict(Vec<(Argument, Argument)>),
     /// A date or time: its Python class and its ISO text (seconds for a timedelta).
-    Time { class: TimeClass, value: String },
+    Time {
+        class: TimeClass,
+        value: String,
+    },
     /// `task.output`, `task.output["key"]`: the XCom of an upstream task.
-    XCom { task_id: String, key: String },
+    XCom {
+        task_id: String,
+        key: String,
+    },
     /// Anything else: an object in the interpreter.
-    Object { handle: Handle, class: String, repr: String, resolve: bool },
+    Object {
+        handle: Handle,
+        class: String,
+        repr: String,
+        resolve: bool,
+    },
 }
 
 /// Which of Python's date and time classes.
@@ -324,15 +343,32 @@ fn tagged(mut map: Map<String, Value>) -> Result<Argument, MalformedArgument> {
                         let key = kv.pop().unwrap_or_default();
                         Ok((Argument::try_from(key)?, Argument::try_from(value)?))
                     }
-                    other => Err(MalformedArgument(format!("a pair was expected, not {other}"))),
+                    other => Err(MalformedArgument(format!(
+                        "a pair was expected, not {other}"
+                    ))),
                 })
                 .collect::<Result<_, _>>()?,
         ),
-        "datetime" => Argument::Time { class: TimeClass::DateTime, value: text(&mut map, "value")? },
-        "date" => Argument::Time { class: TimeClass::Date, value: text(&mut map, "value")? },
-        "time" => Argument::Time { class: TimeClass::Time, value: text(&mut map, "value")? },
-        "timedelta" => Argument::Time { class: TimeClass::TimeDelta, value: text(&mut map, "value")? },
-        "xcom" => Argument::XCom { task_id: text(&mut map, "task_id")?, key: text(&mut map, "key")? },
+        "datetime" => Argument::Time {
+            class: TimeClass::DateTime,
+            value: text(&mut map, "value")?,
+        },
+        "date" => Argument::Time {
+            class: TimeClass::Date,
+            value: text(&mut map, "value")?,
+        },
+        "time" => Argument::Time {
+            class: TimeClass::Time,
+            value: text(&mut map, "value")?,
+        },
+        "timedelta" => Argument::Time {
+            class: TimeClass::TimeDelta,
+            value: text(&mut map, "value")?,
+        },
+        "xcom" => Argument::XCom {
+            task_id: text(&mut map, "task_id")?,
+            key: text(&mut map, "key")?,
+        },
         "object" => Argument::Object {
             handle: Handle(
                 map.get("handle")
@@ -350,14 +386,18 @@ fn tagged(mut map: Map<String, Value>) -> Result<Argument, MalformedArgument> {
 fn text(map: &mut Map<String, Value>, key: &str) -> Result<String, MalformedArgument> {
     match map.remove(key) {
         Some(Value::String(s)) => Ok(s),
-        other => Err(MalformedArgument(format!("{key:?} must be text, not {other:?}"))),
+        other => Err(MalformedArgument(format!(
+            "{key:?} must be text, not {other:?}"
+        ))),
     }
 }
 
 fn list(map: &mut Map<String, Value>, key: &str) -> Result<Vec<Value>, MalformedArgument> {
     match map.remove(key) {
         Some(Value::Array(items)) => Ok(items),
-        other => Err(MalformedArgument(format!("{key:?} must be a list, not {other:?}"))),
+        other => Err(MalformedArgument(format!(
+            "{key:?} must be a list, not {other:?}"
+        ))),
     }
 }
 
@@ -378,7 +418,9 @@ impl From<Argument> for Value {
             Argument::Number(n) => Self::Number(n),
             Argument::String(s) => s.into(),
             Argument::List(items) => values(items).into(),
-            Argument::Tuple(items) => object("tuple", serde_json::json!({ "items": values(items) })),
+            Argument::Tuple(items) => {
+                object("tuple", serde_json::json!({ "items": values(items) }))
+            }
             Argument::Set(items) => object("set", serde_json::json!({ "items": values(items) })),
             Argument::Dict(pairs) => object(
                 "dict",
@@ -395,10 +437,16 @@ impl From<Argument> for Value {
                 },
                 serde_json::json!({ "value": value }),
             ),
-            Argument::XCom { task_id, key } => {
-                object("xcom", serde_json::json!({ "task_id": task_id, "key": key }))
-            }
-            Argument::Object { handle, class, repr, resolve } => object(
+            Argument::XCom { task_id, key } => object(
+                "xcom",
+                serde_json::json!({ "task_id": task_id, "key": key }),
+            ),
+            Argument::Object {
+                handle,
+                class,
+                repr,
+                resolve,
+            } => object(
                 "object",
                 serde_json::json!({ "handle": handle, "class": class, "repr": repr, "resolve": resolve }),
             ),

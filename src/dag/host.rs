@@ -20,7 +20,12 @@ pub trait Host: Send + Sync {
     ///
     /// # Errors
     /// The server refused.
-    fn set_variable(&self, key: &str, value: Option<&str>, description: Option<&str>) -> Result<(), HostError>;
+    fn set_variable(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        description: Option<&str>,
+    ) -> Result<(), HostError>;
 
     /// `ti.xcom_pull`. Values are in XCom wire form (`airflow::xcom`).
     ///
