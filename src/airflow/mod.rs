@@ -5,4 +5,5 @@
 
 pub mod connection;
 pub mod execution;
+pub mod frame;
 pub mod supervisor;
