@@ -3,6 +3,7 @@
 //! `serde_json` runs with `arbitrary_precision` here, because XComs hold integers of any size. Tagged enums must
 //! therefore be read with `serde_json::from_value`, never straight from text (buffered numbers would not parse).
 
+pub mod config;
 pub mod connection;
 pub mod execution;
 pub mod frame;

@@ -1,0 +1,874 @@
+//! Airflow's configuration: `AIRFLOW__SECTION__KEY`, `airflow.cfg`, defaults.
+//!
+//! A [`Config`] is cheap to make and to clone. `airflow.cfg` is read when the first option is asked for that the
+//! environment does not set, and never a second time.
+
+mod defaults;
+mod expand;
+mod file;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+pub use defaults::{is_sensitive, sensitive_options};
+use file::ConfigFile;
+
+/// The environment variables of this process, taken once; or a made-up set, for tests.
+#[derive(Clone, Default)]
+pub struct Environment(Arc<HashMap<String, String>>);
+
+impl Environment {
+    /// The variables this process was started with. Values that are not UTF-8 are read with replacement characters.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
+        Self(Arc::new(
+            std::env::vars_os()
+                .map(|(k, v)| (text(k), text(v)))
+                .collect(),
+        ))
+    }
+
+    /// The value of a variable, which may be empty.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Every variable whose name starts with `prefix`, in no order.
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0
+            .iter()
+            .filter(move |(name, _)| name.starts_with(prefix))
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
+        Self(Arc::new(
+            variables
+                .into_iter()
+                .map(|(k, v)| (k.into(), v.into()))
+                .collect(),
+        ))
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
+
+/// Where the value of an option came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A flag of the command line.
+    Flag,
+    /// This environment variable.
+    Environment(String),
+    /// The command in this environment variable.
+    EnvironmentCommand(String),
+    /// This file.
+    File(PathBuf),
+    /// The command in `<key>_cmd` of this file.
+    FileCommand(PathBuf),
+    /// Airflow's default.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("a command line flag"),
+            Self::Environment(name) => write!(f, "environment variable {name}"),
+            Self::EnvironmentCommand(name) => {
+                write!(f, "the command in environment variable {name}")
+            }
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::FileCommand(path) => write!(f, "a _cmd option in {}", path.display()),
+            Self::Default => f.write_str("Airflow's default"),
+        }
+    }
+}
+
+/// The text of an option and where it came from. `Debug` never shows the text, which may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub value: String,
+    pub source: Source,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setting")
+            .field("value", &"***")
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+/// Why an option can't be had.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The option is needed and set nowhere.
+    #[error("[{section}] {key} is not set: set {variable}, or the option in {}", file.display())]
+    Missing {
+        section: String,
+        key: String,
+        variable: String,
+        file: PathBuf,
+    },
+    /// The text is not what the option wants. A sensitive value is not shown.
+    #[error("[{section}] {key} must be {expected}, but {source_name} says {value}")]
+    Invalid {
+        section: String,
+        key: String,
+        expected: String,
+        value: String,
+        source_name: Source,
+    },
+    /// The configuration file is there and can't be read.
+    #[error("can't read the configuration file {}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    /// The configuration file is malformed.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Syntax {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+    /// A `_CMD` option's command did not run, or failed.
+    #[error("[{section}] {key}: the command from {source_name} failed: {reason}")]
+    Command {
+        section: String,
+        key: String,
+        source_name: Source,
+        reason: String,
+    },
+    /// A `_SECRET` option needs a secrets backend.
+    #[error(
+        "[{section}] {key} is to come from the secrets backend ({option} is set), but a secrets backend can't be asked \
+         for configuration here: set the value itself, or use a command with {command}"
+    )]
+    SecretsBackend {
+        section: String,
+        key: String,
+        option: String,
+        command: String,
+    },
+}
+
+#[derive(Debug)]
+struct Inner {
+    environment: Environment,
+    home: PathBuf,
+    path: PathBuf,
+    file: OnceLock<Result<ConfigFile, ConfigError>>,
+    /// Outputs of `_CMD` options: a command runs once, not at every look.
+    commands: std::sync::Mutex<HashMap<(String, String), String>>,
+}
+
+/// Airflow's configuration. Clones share the parsed file.
+///
+/// Order for each option: flag, `AIRFLOW__SECTION__KEY`, `..._CMD`, `..._SECRET`, `airflow.cfg`, its `key_cmd` and
+/// `key_secret`, Airflow's default. Sections and keys are written in lower case.
+#[derive(Clone, Debug)]
+pub struct Config {
+    inner: Arc<Inner>,
+    flags: Arc<BTreeMap<(String, String), String>>,
+}
+
+impl Config {
+    /// The configuration as this process's environment gives it.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::new(Environment::of_process())
+    }
+
+    /// The configuration that an environment gives. `AIRFLOW_HOME` and `AIRFLOW_CONFIG` say where the file is.
+    #[must_use]
+    pub fn new(environment: Environment) -> Self {
+        let path_of = |name: &str| {
+            environment
+                .get(name)
+                .filter(|v| !v.is_empty())
+                .map(|v| expand::expand(v, &environment))
+        };
+        let home = PathBuf::from(
+            path_of("AIRFLOW_HOME").unwrap_or_else(|| expand::expand("~/airflow", &environment)),
+        );
+        let path =
+            path_of("AIRFLOW_CONFIG").map_or_else(|| home.join("airflow.cfg"), PathBuf::from);
+        let inner = Inner {
+            environment,
+            home,
+            path,
+            file: OnceLock::new(),
+            commands: std::sync::Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+            flags: Arc::default(),
+        }
+    }
+
+    /// The same configuration with one option set by a flag, which wins over everything.
+    #[must_use]
+    pub fn with_flag(mut self, section: &str, key: &str, value: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.flags).insert((section.to_owned(), key.to_owned()), value.into());
+        self
+    }
+
+    /// The environment that this configuration reads.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.inner.environment
+    }
+
+    /// `AIRFLOW_HOME`, by default `~/airflow`.
+    #[must_use]
+    pub fn airflow_home(&self) -> &Path {
+        &self.inner.home
+    }
+
+    /// The option with its source; `None` when nobody sets it and Airflow has no default. May be empty text.
+    ///
+    /// # Errors
+    /// An unreadable or malformed file, a failing `_CMD`, a `_SECRET`.
+    pub fn setting(&self, section: &str, key: &str) -> Result<Option<Setting>, ConfigError> {
+        let environment = &self.inner.environment;
+        if let Some(value) = self.flags.get(&(section.to_owned(), key.to_owned())) {
+            return Ok(Some(Setting {
+                value: value.clone(),
+                source: Source::Flag,
+            }));
+        }
+        let variable = variable_name(section, key);
+        if let Some(value) = environment.get(&variable) {
+            let value = expand::expand(value, environment);
+            return Ok(Some(Setting {
+                value,
+                source: Source::Environment(variable),
+            }));
+        }
+        let sensitive = is_sensitive(section, key);
+        if sensitive {
+            let name = format!("{variable}_CMD");
+            if let Some(command) = environment.get(&name) {
+                return self
+                    .command(section, key, command, Source::EnvironmentCommand(name))
+                    .map(Some);
+            }
+            let name = format!("{variable}_SECRET");
+            if environment.get(&name).is_some() {
+                return Err(secrets_backend(section, key, name));
+            }
+        }
+        let file = self.file()?;
+        if let Some(value) = file.get(section, key)? {
+            let value = expand::expand(&value, environment);
+            return Ok(Some(Setting {
+                value,
+                source: Source::File(self.inner.path.clone()),
+            }));
+        }
+        if sensitive {
+            if let Some(command) = file.get(section, &format!("{key}_cmd"))? {
+                let source = Source::FileCommand(self.inner.path.clone());
+                return self.command(section, key, &command, source).map(Some);
+            }
+            if file.get(section, &format!("{key}_secret"))?.is_some() {
+                let option = format!("[{section}] {key}_secret in {}", self.inner.path.display());
+                return Err(secrets_backend(section, key, option));
+            }
+        }
+        Ok(defaults::default(section, key).map(|default| Setting {
+            value: default.replace("{AIRFLOW_HOME}", &self.inner.home.to_string_lossy()),
+            source: Source::Default,
+        }))
+    }
+
+    /// The option's text; `None` when it is set nowhere. May be empty.
+    ///
+    /// # Errors
+    /// See [`Config::setting`].
+    pub fn get(&self, section: &str, key: &str) -> Result<Option<String>, ConfigError> {
+        Ok(self.setting(section, key)?.map(|s| s.value))
+    }
+
+    /// The option's text; `None` when it is set nowhere or empty, which Airflow's options mostly mean alike.
+    ///
+    /// # Errors
+    /// See [`Config::setting`].
+    pub fn text(&self, section: &str, key: &str) -> Result<Option<String>, ConfigError> {
+        Ok(self.get(section, key)?.filter(|value| !value.is_empty()))
+    }
+
+    /// The text of an option that must be set.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`] when it is set nowhere or empty; else see [`Config::setting`].
+    pub fn required(&self, section: &str, key: &str) -> Result<String, ConfigError> {
+        self.text(section, key)?
+            .ok_or_else(|| self.missing(section, key))
+    }
+
+    /// A yes or no: `t`, `true`, `1`, `f`, `false`, `0` in any case; text after a `#` does not count.
+    ///
+    /// # Errors
+    /// Anything else, or unset.
+    pub fn get_bool(&self, section: &str, key: &str) -> Result<bool, ConfigError> {
+        self.parse(section, key, "True or False", |text| {
+            let word = text
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_lowercase();
+            match word.as_str() {
+                "t" | "true" | "1" => Some(true),
+                "f" | "false" | "0" => Some(false),
+                _ => None,
+            }
+        })
+    }
+
+    /// A whole number; `5.0` is one.
+    ///
+    /// # Errors
+    /// Anything else, or unset.
+    pub fn get_int(&self, section: &str, key: &str) -> Result<i64, ConfigError> {
+        self.parse(section, key, "a whole number", whole_number)
+    }
+
+    /// A whole number that is not negative.
+    ///
+    /// # Errors
+    /// Anything else, or unset.
+    pub fn get_uint(&self, section: &str, key: &str) -> Result<u64, ConfigError> {
+        self.parse(section, key, "a whole number, 0 or more", |text| {
+            u64::try_from(whole_number(text)?).ok()
+        })
+    }
+
+    /// A finite number.
+    ///
+    /// # Errors
+    /// Anything else, or unset.
+    pub fn get_float(&self, section: &str, key: &str) -> Result<f64, ConfigError> {
+        self.parse(section, key, "a number", |text| {
+            text.trim().parse().ok().filter(|n: &f64| n.is_finite())
+        })
+    }
+
+    /// A time in seconds, fractions allowed.
+    ///
+    /// # Errors
+    /// Not a number, negative, or unset.
+    pub fn get_seconds(
+        &self,
+        section: &str,
+        key: &str,
+    ) -> Result<std::time::Duration, ConfigError> {
+        self.parse(section, key, "a number of seconds, 0 or more", |text| {
+            std::time::Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+        })
+    }
+
+    /// A file mode: octal digits, with or without `0o`.
+    ///
+    /// # Errors
+    /// Anything else, or unset.
+    pub fn get_mode(&self, section: &str, key: &str) -> Result<u32, ConfigError> {
+        self.parse(section, key, "an octal file mode such as 0o775", |text| {
+            let text = text.trim();
+            let digits = text
+                .strip_prefix("0o")
+                .or_else(|| text.strip_prefix("0O"))
+                .unwrap_or(text);
+            u32::from_str_radix(digits, 8)
+                .ok()
+                .filter(|mode| *mode <= 0o7777)
+        })
+    }
+
+    /// A comma-separated list, its items trimmed. Unset or empty is an empty list.
+    ///
+    /// # Errors
+    /// See [`Config::setting`].
+    pub fn get_list(&self, section: &str, key: &str) -> Result<Vec<String>, ConfigError> {
+        let text = self.text(section, key)?.unwrap_or_default();
+        Ok(if text.is_empty() {
+            Vec::new()
+        } else {
+            text.split(',').map(|item| item.trim().to_owned()).collect()
+        })
+    }
+
+    /// A JSON value; `None` when unset or empty.
+    ///
+    /// # Errors
+    /// Not JSON.
+    pub fn get_json(&self, section: &str, key: &str) -> Result<Option<Value>, ConfigError> {
+        let Some(setting) = self
+            .setting(section, key)?
+            .filter(|s| !s.value.trim().is_empty())
+        else {
+            return Ok(None);
+        };
+        match serde_json::from_str(&setting.value) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(invalid(section, key, format!("JSON ({error})"), &setting)),
+        }
+    }
+
+    /// A path, `$VAR` and `~` expanded; `None` when unset or empty.
+    ///
+    /// # Errors
+    /// See [`Config::setting`].
+    pub fn get_path(&self, section: &str, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+        Ok(self.text(section, key)?.map(PathBuf::from))
+    }
+
+    /// The error for an option whose text a caller can't use. It names the option and where its value came from.
+    #[must_use]
+    pub fn invalid(&self, section: &str, key: &str, expected: impl Into<String>) -> ConfigError {
+        match self.setting(section, key) {
+            Ok(Some(setting)) => invalid(section, key, expected, &setting),
+            Ok(None) => self.missing(section, key),
+            Err(error) => error,
+        }
+    }
+
+    fn parse<T>(
+        &self,
+        section: &str,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        let setting = self
+            .setting(section, key)?
+            .ok_or_else(|| self.missing(section, key))?;
+        read(&setting.value).ok_or_else(|| invalid(section, key, expected, &setting))
+    }
+
+    fn missing(&self, section: &str, key: &str) -> ConfigError {
+        ConfigError::Missing {
+            section: section.to_owned(),
+            key: key.to_owned(),
+            variable: variable_name(section, key),
+            file: self.inner.path.clone(),
+        }
+    }
+
+    fn file(&self) -> Result<&ConfigFile, ConfigError> {
+        self.inner
+            .file
+            .get_or_init(|| ConfigFile::read(&self.inner.path))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn command(
+        &self,
+        section: &str,
+        key: &str,
+        command: &str,
+        source: Source,
+    ) -> Result<Setting, ConfigError> {
+        let slot = (section.to_owned(), key.to_owned());
+        let mut outputs = self
+            .inner
+            .commands
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(value) = outputs.get(&slot) {
+            return Ok(Setting {
+                value: value.clone(),
+                source,
+            });
+        }
+        match run(command) {
+            Ok(value) => {
+                outputs.insert(slot, value.clone());
+                Ok(Setting { value, source })
+            }
+            Err(reason) => {
+                let (section, key) = slot;
+                Err(ConfigError::Command {
+                    section,
+                    key,
+                    source_name: source,
+                    reason,
+                })
+            }
+        }
+    }
+}
+
+/// `AIRFLOW__SECTION__KEY`; dots of the section become underscores.
+#[must_use]
+pub fn variable_name(section: &str, key: &str) -> String {
+    format!(
+        "AIRFLOW__{}__{}",
+        section.replace('.', "_").to_uppercase(),
+        key.to_uppercase()
+    )
+}
+
+fn whole_number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    // 2^53: up to here a float names one whole number.
+    let number = text
+        .parse::<f64>()
+        .ok()
+        .filter(|n| n.fract() == 0.0 && n.abs() <= 9_007_199_254_740_992.0)?;
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "whole and within range, just checked"
+    )]
+    Some(number as i64)
+}
+
+fn invalid(
+    section: &str,
+    key: &str,
+    expected: impl Into<String>,
+    setting: &Setting,
+) -> ConfigError {
+    ConfigError::Invalid {
+        section: section.to_owned(),
+        key: key.to_owned(),
+        expected: expected.into(),
+        value: if is_sensitive(section, key) {
+            "***".to_owned()
+        } else {
+            format!("{:?}", setting.value)
+        },
+        source_name: setting.source.clone(),
+    }
+}
+
+fn secrets_backend(section: &str, key: &str, option: String) -> ConfigError {
+    let command = format!("{}_CMD", variable_name(section, key));
+    ConfigError::SecretsBackend {
+        section: section.to_owned(),
+        key: key.to_owned(),
+        option,
+        command,
+    }
+}
+
+/// Runs a command without a shell and returns what it prints, its last newline included, as Airflow does.
+fn run(command: &str) -> Result<String, String> {
+    let words = expand::split_words(command)?;
+    let Some((program, arguments)) = words.split_first() else {
+        return Err("it is empty".to_owned());
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|e| format!("{program}: {e}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        // Not its output: that may hold the secret.
+        Err(format!(
+            "{program}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn config(variables: &[(&str, &str)]) -> Config {
+        let home = ("AIRFLOW_HOME", "/nonexistent/airflow");
+        Config::new(variables.iter().copied().chain([home]).collect())
+    }
+
+    fn with_file(text: &str, variables: &[(&str, &str)]) -> (tempfile::TempDir, Config) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("airflow.cfg"), text).unwrap();
+        let home = folder.path().to_string_lossy().into_owned();
+        let variables = variables
+            .iter()
+            .copied()
+            .chain([("AIRFLOW_HOME", home.as_str())]);
+        let config = Config::new(variables.collect());
+        (folder, config)
+    }
+
+    #[test]
+    fn an_environment_variable_wins_over_the_file_and_the_file_over_the_default() {
+        let (_folder, config) = with_file(
+            "[edge]\nheartbeat_interval = 7\njob_poll_interval = 9\n",
+            &[("AIRFLOW__EDGE__JOB_POLL_INTERVAL", "1")],
+        );
+        assert_eq!(config.get_int("edge", "job_poll_interval").unwrap(), 1);
+        assert_eq!(config.get_int("edge", "heartbeat_interval").unwrap(), 7);
+        assert_eq!(config.get_int("edge", "worker_concurrency").unwrap(), 8);
+    }
+
+    #[test]
+    fn a_flag_wins_over_everything_and_leaves_the_other_clones_alone() {
+        let base = config(&[("AIRFLOW__EDGE__WORKER_CONCURRENCY", "2")]);
+        let flagged = base.clone().with_flag("edge", "worker_concurrency", "16");
+        assert_eq!(flagged.get_int("edge", "worker_concurrency").unwrap(), 16);
+        assert_eq!(base.get_int("edge", "worker_concurrency").unwrap(), 2);
+    }
+
+    #[test]
+    fn dots_of_a_section_become_underscores_in_the_variable() {
+        let config = config(&[("AIRFLOW__COMMON_AI__CAPTURE_CONTENT", "true")]);
+        assert!(config.get_bool("common.ai", "capture_content").unwrap());
+    }
+
+    #[test]
+    fn folders_default_to_airflow_home() {
+        let config = config(&[]);
+        assert_eq!(
+            config.required("core", "dags_folder").unwrap(),
+            "/nonexistent/airflow/dags"
+        );
+        assert_eq!(
+            config.required("logging", "base_log_folder").unwrap(),
+            "/nonexistent/airflow/logs"
+        );
+    }
+
+    #[test]
+    fn booleans_are_read_as_airflow_reads_them() {
+        for (text, expected) in [
+            ("T", true),
+            ("True", true),
+            ("1", true),
+            ("false # why", false),
+            (" F ", false),
+            ("0", false),
+        ] {
+            let config = config(&[("AIRFLOW__TRACES__OTEL_ON", text)]);
+            assert_eq!(
+                config.get_bool("traces", "otel_on").unwrap(),
+                expected,
+                "{text}"
+            );
+        }
+        let error = config(&[("AIRFLOW__TRACES__OTEL_ON", "yes")])
+            .get_bool("traces", "otel_on")
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "[traces] otel_on must be True or False, but environment variable AIRFLOW__TRACES__OTEL_ON says \"yes\""
+        );
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_float() {
+        let number = |text| {
+            config(&[("AIRFLOW__EDGE__WORKER_CONCURRENCY", text)])
+                .get_int("edge", "worker_concurrency")
+        };
+        assert_eq!(number("5.0").unwrap(), 5);
+        assert_eq!(number(" 12 ").unwrap(), 12);
+        assert!(number("5.5").is_err());
+        assert!(number("").is_err());
+    }
+
+    #[test]
+    fn lists_json_modes_and_seconds_have_their_own_getters() {
+        let config = config(&[
+            ("AIRFLOW__CORE__SENSITIVE_VAR_CONN_NAMES", "alpha, beta ,"),
+            (
+                "AIRFLOW__SDK__QUEUE_TO_COORDINATOR",
+                r#"{"agents": "updraft"}"#,
+            ),
+            (
+                "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS",
+                "640",
+            ),
+            ("AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT", "2.5"),
+        ]);
+        assert_eq!(
+            config.get_list("core", "sensitive_var_conn_names").unwrap(),
+            ["alpha", "beta", ""]
+        );
+        assert_eq!(
+            config.get_json("sdk", "queue_to_coordinator").unwrap(),
+            Some(serde_json::json!({"agents": "updraft"}))
+        );
+        assert_eq!(config.get_json("sdk", "coordinators").unwrap(), None);
+        assert_eq!(
+            config
+                .get_mode("logging", "file_task_handler_new_file_permissions")
+                .unwrap(),
+            0o640
+        );
+        assert_eq!(
+            config
+                .get_mode("logging", "file_task_handler_new_folder_permissions")
+                .unwrap(),
+            0o775
+        );
+        assert_eq!(
+            config
+                .get_seconds("workers", "execution_api_timeout")
+                .unwrap(),
+            std::time::Duration::from_millis(2500)
+        );
+    }
+
+    #[test]
+    fn json_that_is_malformed_says_which_option_and_where() {
+        let config = config(&[("AIRFLOW__SDK__COORDINATORS", "{")]);
+        let text = config
+            .get_json("sdk", "coordinators")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.starts_with("[sdk] coordinators must be JSON ("),
+            "{text}"
+        );
+        assert!(text.contains("AIRFLOW__SDK__COORDINATORS"), "{text}");
+    }
+
+    #[test]
+    fn variables_and_the_home_folder_are_expanded_again_and_again() {
+        let config = config(&[
+            ("HOME", "/home/ada"),
+            ("ROOT", "${BASE}/x"),
+            ("BASE", "~"),
+            ("AIRFLOW__CORE__DAGS_FOLDER", "$ROOT/dags"),
+            (
+                "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
+                "$UNSET/${ALSO_UNSET}/~",
+            ),
+        ]);
+        assert_eq!(
+            config.required("core", "dags_folder").unwrap(),
+            "/home/ada/x/dags"
+        );
+        assert_eq!(
+            config.required("logging", "base_log_folder").unwrap(),
+            "$UNSET/${ALSO_UNSET}/~"
+        );
+    }
+
+    #[test]
+    fn only_sensitive_options_come_from_commands_and_keep_the_newline() {
+        let config = config(&[
+            ("AIRFLOW__API_AUTH__JWT_SECRET_CMD", "echo 'made up' secret"),
+            ("AIRFLOW__CORE__DAGS_FOLDER_CMD", "echo /elsewhere"),
+        ]);
+        assert_eq!(
+            config.required("api_auth", "jwt_secret").unwrap(),
+            "made up secret\n"
+        );
+        assert_eq!(
+            config.required("core", "dags_folder").unwrap(),
+            "/nonexistent/airflow/dags"
+        );
+    }
+
+    #[test]
+    fn a_failing_command_is_an_error_that_names_the_option() {
+        let config = config(&[("AIRFLOW__API_AUTH__JWT_SECRET_CMD", "false")]);
+        let text = config
+            .get("api_auth", "jwt_secret")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.starts_with("[api_auth] jwt_secret: the command from"),
+            "{text}"
+        );
+        assert!(text.contains("exit status: 1"), "{text}");
+    }
+
+    #[test]
+    fn a_secret_lookup_without_a_backend_says_so() {
+        let config = config(&[("AIRFLOW__API_AUTH__JWT_SECRET_SECRET", "airflow/jwt")]);
+        let text = config
+            .get("api_auth", "jwt_secret")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("AIRFLOW__API_AUTH__JWT_SECRET_SECRET is set"),
+            "{text}"
+        );
+        assert!(text.contains("AIRFLOW__API_AUTH__JWT_SECRET_CMD"), "{text}");
+    }
+
+    #[test]
+    fn commands_and_secret_lookups_work_in_the_file_too() {
+        let (_folder, config) = with_file(
+            "[api_auth]\njwt_secret_cmd = printf %%s made-up\n[core]\nfernet_key_secret = x\n",
+            &[],
+        );
+        assert_eq!(
+            config.required("api_auth", "jwt_secret").unwrap(),
+            "made-up"
+        );
+        assert!(matches!(
+            config.get("core", "fernet_key"),
+            Err(ConfigError::SecretsBackend { .. })
+        ));
+    }
+
+    #[test]
+    fn a_missing_option_says_how_to_set_it() {
+        let text = config(&[])
+            .required("edge", "api_url")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            text,
+            "[edge] api_url is not set: set AIRFLOW__EDGE__API_URL, or the option in /nonexistent/airflow/airflow.cfg"
+        );
+    }
+
+    #[test]
+    fn a_sensitive_value_is_never_shown() {
+        let config = config(&[("AIRFLOW__WORKERS__SECRETS_BACKEND_KWARGS", "{made-up-token")]);
+        let error = config
+            .get_json("workers", "secrets_backend_kwargs")
+            .unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("made-up"), "{error}");
+        assert!(
+            !format!("{:?}", config.setting("workers", "secrets_backend_kwargs"))
+                .contains("made-up")
+        );
+    }
+
+    #[test]
+    fn airflow_config_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.cfg");
+        std::fs::write(&path, "[edge]\napi_url = http://127.0.0.1:9/rpc\n").unwrap();
+        let config = config(&[("AIRFLOW_CONFIG", &path.to_string_lossy())]);
+        assert_eq!(
+            config.required("edge", "api_url").unwrap(),
+            "http://127.0.0.1:9/rpc"
+        );
+        assert_eq!(
+            config.setting("edge", "api_url").unwrap().unwrap().source,
+            Source::File(path)
+        );
+    }
+}
