@@ -7,4 +7,5 @@ pub mod config;
 pub mod connection;
 pub mod execution;
 pub mod frame;
+pub mod python_text;
 pub mod supervisor;

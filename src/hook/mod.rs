@@ -1,1 +1,12 @@
 //! Native hooks and the database drivers behind them, shared with `toolset/sql`.
+//!
+//! A driver reads a connection's fields as the Airflow provider of its type does. Nothing here knows of agents, tools
+//! or the guard: a driver runs what it is given, within the [`Access`] it was opened with.
+
+pub mod blocking;
+mod connect;
+mod database;
+pub mod sqlite;
+
+pub use connect::{ConnectionError, ConnectionSource, connect};
+pub use database::{Access, Cell, Column, Database, DatabaseError, ResultSet, TableFilter};
