@@ -5,6 +5,8 @@
 
 pub mod resolve;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::airflow::supervisor::{ErrorResponse, TaskReply, TaskRequest};
@@ -15,4 +17,17 @@ pub trait ControlPlane: Send + Sync {
     /// # Errors
     /// What the server refused or could not find, in the protocol's own terms.
     async fn handle(&self, request: TaskRequest) -> Result<TaskReply, ErrorResponse>;
+
+    /// Answers a request on behalf of a span: `carrier` is its W3C trace context. Control planes that pass no trace
+    /// context on need not care.
+    ///
+    /// # Errors
+    /// See [`ControlPlane::handle`].
+    async fn handle_traced(
+        &self,
+        request: TaskRequest,
+        _carrier: Option<&BTreeMap<String, String>>,
+    ) -> Result<TaskReply, ErrorResponse> {
+        self.handle(request).await
+    }
 }

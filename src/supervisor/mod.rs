@@ -1,1 +1,18 @@
-//! The supervisor: one job, from `PATCH run` to its final state.
+//! One try of one task, seen from outside the task process: starting it, answering its requests, keeping its log,
+//! and delivering its final state. Everything here works with any [`ControlPlane`](crate::control_plane::ControlPlane)
+//! and any [`LogSink`]; nothing here knows the Edge API.
+
+mod lines;
+pub mod masking;
+mod peer;
+mod run;
+mod serve;
+mod task_log;
+mod task_process;
+
+pub use run::{
+    FinalState, Limits, Outcome, StopReason, StopSender, StopSignal, SupervisedTask, run_task,
+    stop_channel,
+};
+pub use task_log::{LogSink, TaskLog};
+pub use task_process::{ConnectError, TaskCommand, TaskProcess};

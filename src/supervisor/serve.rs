@@ -1,0 +1,164 @@
+//! The supervisor's end of the supervisor protocol: requests in, answers out, one after the other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use super::task_log::TaskLog;
+use crate::airflow::frame::{FrameError, MAX_FRAME_BYTES, ReplyFrame, RequestFrame, write_startup};
+use crate::airflow::supervisor::{
+    ErrorKind, ErrorResponse, StartupDetails, TaskReply, TaskRequest,
+};
+use crate::control_plane::ControlPlane;
+
+/// What the task said about its end, and whether the control plane knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Ending {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// The control plane has taken the final message.
+    Delivered(TaskRequest),
+    /// The final message waits for the end of the process (`TaskState`), or could not be delivered at first.
+    Undelivered(TaskRequest),
+}
+
+/// What the serving task and the one that watches the process share.
+#[derive(Default)]
+pub(super) struct Shared {
+    ending: Mutex<Ending>,
+    /// Told once a final message has come.
+    pub ended: Notify,
+}
+
+impl Shared {
+    pub fn ending(&self) -> Ending {
+        self.ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, ending: Ending) {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
+        self.ended.notify_one();
+    }
+}
+
+/// Sends `StartupDetails`, then answers requests until the task closes its side.
+///
+/// # Errors
+/// A broken or malformed conversation; the process can't be trusted to go on.
+pub(super) async fn serve(
+    mut stream: TcpStream,
+    startup: StartupDetails,
+    control_plane: Arc<dyn ControlPlane>,
+    log: TaskLog,
+    shared: Arc<Shared>,
+) -> Result<(), FrameError> {
+    let (mut reader, mut writer) = stream.split();
+    write_startup(&mut writer, &startup).await?;
+    drop(startup);
+    let mut reader = tokio::io::BufReader::new(&mut reader);
+    while let Some(frame) = RequestFrame::read(&mut reader, MAX_FRAME_BYTES).await? {
+        let id = frame.id;
+        let (done, answer) = match TaskRequest::from_body(frame.body) {
+            Ok(request) => {
+                let done = request.done_body();
+                (
+                    done,
+                    answer(
+                        request,
+                        frame.context_carrier.as_ref(),
+                        &control_plane,
+                        &log,
+                        &shared,
+                    )
+                    .await,
+                )
+            }
+            Err(error) => (
+                Value::Null,
+                Err(ErrorResponse::new(
+                    ErrorKind::GenericError,
+                    error.to_string(),
+                )),
+            ),
+        };
+        let reply = reply(id, done, answer);
+        match reply.write(&mut writer).await {
+            Err(error @ (FrameError::Unencodable(_) | FrameError::TooLarge { .. })) => {
+                let error = ErrorResponse::new(ErrorKind::GenericError, error.to_string());
+                ReplyFrame {
+                    id,
+                    body: Value::Null,
+                    error: error.to_body(),
+                }
+                .write(&mut writer)
+                .await?;
+            }
+            written => written?,
+        }
+    }
+    Ok(())
+}
+
+fn reply(id: i64, done: Value, answer: Result<TaskReply, ErrorResponse>) -> ReplyFrame {
+    let (body, error) = match answer {
+        Ok(TaskReply::Done) => (done, Value::Null),
+        Ok(reply) => (reply.to_body(), Value::Null),
+        // Airflow's supervisor puts what a server refused into the error slot, and what is not there into the body.
+        Err(error)
+            if matches!(
+                error.kind,
+                ErrorKind::ApiServerError | ErrorKind::GenericError
+            ) =>
+        {
+            (Value::Null, error.to_body())
+        }
+        Err(error) => (error.to_body(), Value::Null),
+    };
+    ReplyFrame { id, body, error }
+}
+
+async fn answer(
+    request: TaskRequest,
+    carrier: Option<&BTreeMap<String, String>>,
+    control_plane: &Arc<dyn ControlPlane>,
+    log: &TaskLog,
+    shared: &Shared,
+) -> Result<TaskReply, ErrorResponse> {
+    match request {
+        TaskRequest::MaskSecret { value, .. } => {
+            log.masker().add_secret(&value);
+            Ok(TaskReply::Done)
+        }
+        TaskRequest::TaskState { .. } => {
+            shared.set(Ending::Undelivered(request));
+            Ok(TaskReply::Done)
+        }
+        _ if request.is_terminal() => {
+            let answer = control_plane.handle_traced(request.clone(), carrier).await;
+            shared.set(match &answer {
+                Ok(_) => Ending::Delivered(request),
+                Err(_) => Ending::Undelivered(request),
+            });
+            answer
+        }
+        _ => {
+            let reply = control_plane.handle_traced(request, carrier).await?;
+            match &reply {
+                TaskReply::Connection(connection) => {
+                    log.masker()
+                        .add_secret(&json!([connection.password, connection.extra]));
+                }
+                TaskReply::Variable { .. } => {}
+                _ => {}
+            }
+            Ok(reply)
+        }
+    }
+}
