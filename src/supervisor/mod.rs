@@ -3,7 +3,6 @@
 //! and any [`LogSink`]; nothing here knows the Edge API.
 
 mod lines;
-pub mod masking;
 mod peer;
 mod run;
 mod serve;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -132,8 +132,8 @@ async fn answer(
     shared: &Shared,
 ) -> Result<TaskReply, ErrorResponse> {
     match request {
-        TaskRequest::MaskSecret { value, .. } => {
-            log.masker().add_secret(&value);
+        TaskRequest::MaskSecret { value, name } => {
+            log.masker().add_value(&value, name.as_deref());
             Ok(TaskReply::Done)
         }
         TaskRequest::TaskState { .. } => {
@@ -151,11 +151,11 @@ async fn answer(
         _ => {
             let reply = control_plane.handle_traced(request, carrier).await?;
             match &reply {
-                TaskReply::Connection(connection) => {
-                    log.masker()
-                        .add_secret(&json!([connection.password, connection.extra]));
-                }
-                TaskReply::Variable { .. } => {}
+                TaskReply::Connection(connection) => log.masker().add_connection(connection),
+                TaskReply::Variable {
+                    key,
+                    value: Some(value),
+                } => log.masker().add_variable(key, value),
                 _ => {}
             }
             Ok(reply)

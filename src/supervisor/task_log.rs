@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use super::masking::Masker;
+use crate::secrets::Masker;
 
 /// Takes the finished records of a task log, in order: a file, a channel.
 pub trait LogSink: Send {
@@ -17,13 +17,13 @@ pub trait LogSink: Send {
 #[derive(Clone)]
 pub struct TaskLog {
     sink: Arc<Mutex<Box<dyn LogSink>>>,
-    masker: Arc<Masker>,
+    masker: Masker,
 }
 
 impl TaskLog {
     /// A log that goes to `sink` with every secret that `masker` knows replaced.
     #[must_use]
-    pub fn new(sink: Box<dyn LogSink>, masker: Arc<Masker>) -> Self {
+    pub fn new(sink: Box<dyn LogSink>, masker: Masker) -> Self {
         Self {
             sink: Arc::new(Mutex::new(sink)),
             masker,
@@ -73,8 +73,7 @@ impl TaskLog {
     }
 
     fn write(&self, fields: Map<String, Value>) {
-        let mut record = finish(fields, Utc::now());
-        self.masker.mask_record(&mut record);
+        let record = self.masker.redact_log(finish(fields, Utc::now()));
         self.sink
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -180,7 +179,7 @@ pub(super) mod tests {
         }
 
         pub(crate) fn log(&self) -> TaskLog {
-            TaskLog::new(Box::new(self.clone()), Arc::new(Masker::default()))
+            TaskLog::new(Box::new(self.clone()), Masker::new())
         }
     }
 

@@ -225,7 +225,7 @@ async fn fake_task() {
             );
             let invalid = ask(json!({"type": "GetXCom"})).await;
             assert_eq!(invalid.error["type"], "ErrorResponse");
-            ask(json!({"type": "MaskSecret", "value": {"a": ["masked-by-hand"]}})).await;
+            ask(json!({"type": "MaskSecret", "value": ["masked-by-hand"]})).await;
             let line = json!({"level": "info", "event": "hunter2-hunter2 and masked-by-hand", "logger": "x"});
             logs.write_all(format!("{line}\n").as_bytes())
                 .await
