@@ -9,3 +9,4 @@ pub mod execution;
 pub mod frame;
 pub mod python_text;
 pub mod supervisor;
+pub mod xcom;
