@@ -1,0 +1,136 @@
+"""The session: one Airflow, one model, one OTLP receiver, one worker; each test adds what it needs.
+
+Logs stay under the folder that the session prints at its end when a test fails (`E2E_DIR` names it instead).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.airflow import Airflow
+from harness.model_server import ModelServer
+from harness.otlp import OtlpReceiver
+from harness.worker import KIND, Worker
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+
+@pytest.fixture(scope="session")
+def scratch(request: pytest.FixtureRequest) -> Iterator[Path]:
+    given = os.environ.get("E2E_DIR")
+    folder = Path(given) if given else Path(tempfile.mkdtemp(prefix="updraft-e2e-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+    if request.session.testsfailed or given:
+        print(f"\nlogs of this run: {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ModelServer]:
+    server = ModelServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def otlp() -> Iterator[OtlpReceiver]:
+    receiver = OtlpReceiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture(autouse=True)
+def every_tool_call_has_its_result(model: ModelServer) -> Iterator[None]:
+    model.violations.clear()
+    yield
+    assert model.violations == []
+
+
+def readme_policy() -> str:
+    """The cluster policy as the README prints it: what readers copy is what is tested."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(r"airflow_local_settings\.py.*?```python\n(.*?)```", text, re.S)
+    assert found, "README.md shows no airflow_local_settings.py"
+    return found.group(1)
+
+
+@pytest.fixture(scope="session")
+def server_dags(scratch: Path) -> Path:
+    """The Dag folder of the server: the examples that ship with the project and the scenarios of these tests."""
+    folder = scratch / "dags"
+    shutil.copytree(ROOT / "dags", folder)
+    shutil.copytree(HERE / "dags", folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def worker_dags(scratch: Path, server_dags: Path) -> Path:
+    """The worker's own copy, so that a test can spoil a file there which the server has read already."""
+    folder = scratch / "worker-dags"
+    shutil.copytree(server_dags, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def airflow(scratch: Path, server_dags: Path, worker_dags: Path, otlp: OtlpReceiver) -> Iterator[Airflow]:
+    server = Airflow(scratch / "server", server_dags, otlp.port, readme_policy())
+    try:
+        server.start()
+        dag_ids = set()
+        for file in server_dags.glob("*.py"):
+            dag_ids |= set(re.findall(r'dag_id="(\w+)"', file.read_text())) or {file.stem}
+        server.wait_for_dags(dag_ids)
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def worker_env(model: ModelServer, worker_dags: Path, otlp: OtlpReceiver) -> dict[str, str]:
+    """What every worker of the session has in its environment."""
+    database = worker_dags / "data" / "shop.db"
+    return {
+        "AIRFLOW_CONN_PYDANTICAI_DEFAULT": (
+            '{"conn_type": "pydanticai", "password": "sk-made-up-key", "host": "%s",'
+            ' "extra": {"model": "openai-chat:example"}}' % model.base_url
+        ),
+        "AIRFLOW_CONN_SHOP": '{"conn_type": "sqlite", "host": "%s"}' % database,
+        "AIRFLOW_CONN_BAD_URI": "pydanticai://user:very-made-up@127.0.0.1:not-a-port/",
+        "AIRFLOW_CONN_BAD_JSON": '{"conn_type": "pydanticai", "password": "very-made-up',
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "8",
+        "AIRFLOW__WORKERS__MISSING_DAG_RETRY_DELAY": "1",
+        "AIRFLOW__TRACES__OTEL_ON": "True",
+        "AIRFLOW__COMMON_AI__OTEL_EXPORT_ENABLED": "True",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{otlp.port}",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_TRACES_EXPORTER": "otlp_proto_http",
+        "OTEL_BSP_SCHEDULE_DELAY": "500",
+    }
+
+
+@pytest.fixture(scope="session")
+def worker(airflow: Airflow, scratch: Path, worker_dags: Path, worker_env: dict[str, str]) -> Iterator[Worker]:
+    """The worker of the queue `agents`, there for the whole session: it must outlive every bad input."""
+    made = Worker(airflow, scratch / "worker", worker_dags, "agents-1", "agents", concurrency=4, env=worker_env)
+    try:
+        made.wait_until_registered()
+        yield made
+        assert made.process.running(), made.process.tail()
+    finally:
+        made.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if KIND == "python" and item.get_closest_marker("updraft_only"):
+            item.add_marker(pytest.mark.skip(reason="a property of Updraft alone"))
