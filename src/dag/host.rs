@@ -1,5 +1,6 @@
 //! What the interpreter may ask of the world around it: connections, variables, XComs, the masker. Nothing else.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Answers the interpreter's questions. Called on the interpreter's own thread; may block.
@@ -50,7 +51,8 @@ pub trait Host: Send + Sync {
 }
 
 /// Arguments of `ti.xcom_pull`; `None` means the author left them out.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct XComQuery {
     pub task_ids: Vec<String>,
     /// `task_ids` was one string, not a list.

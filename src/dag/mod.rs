@@ -1,4 +1,14 @@
 //! The Dag interpreter: reads a Dag file with an embedded Python and hands back plain data.
 
 pub mod definitions;
+mod files;
+mod guarded_imports;
 pub mod host;
+mod interpreter;
+mod native;
+mod posix;
+mod source;
+mod vm;
+mod world;
+
+pub use interpreter::{Interpreter, LoadError, LoadOptions, PythonError, TraceFrame};

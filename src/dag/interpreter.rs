@@ -1,0 +1,544 @@
+//! The actor around the embedded Python: loads a Dag file on a thread of its own and keeps what must be called later.
+//!
+//! Python objects never leave that thread; texts go in and out. The Python side is `python/updraft_runtime.py`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rustpython_vm::signal::UserSignalSender;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::definitions::{DagFile, Handle};
+use super::files::ReadableFiles;
+use super::host::Host;
+use super::source;
+use super::vm::{STACK_BYTES, Text, Vm};
+use super::world::{World, visible_environment};
+
+/// How Dag files are read.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Root of the bundle: stands on `sys.path`, and everything under it may be read.
+    pub bundle_root: PathBuf,
+    /// `[core] dagbag_import_timeout`.
+    pub timeout: Duration,
+    /// A larger Dag file is refused.
+    pub max_file_bytes: u64,
+    /// Further folders that Dag code may read.
+    pub readable: Vec<PathBuf>,
+}
+
+impl LoadOptions {
+    /// Airflow's defaults: 30 s, 10 MB, and nothing to read but the bundle.
+    pub fn new(bundle_root: impl Into<PathBuf>) -> Self {
+        Self {
+            bundle_root: bundle_root.into(),
+            timeout: Duration::from_secs(30),
+            max_file_bytes: 10_000_000,
+            readable: Vec::new(),
+        }
+    }
+}
+
+/// Why a Dag file could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    #[error("Dag file {file} is not there: is the bundle the one the Dag was scheduled from?")]
+    NotThere { file: String },
+    #[error("Dag file {file} can't be read: {source}")]
+    NotReadable {
+        file: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "Dag file {file} is too large: {size} bytes, and at most {limit} are read; move data out of the Dag file"
+    )]
+    TooLarge { file: String, size: u64, limit: u64 },
+    #[error("Dag file {file} is not UTF-8 at byte {offset}: save it as UTF-8")]
+    NotUtf8 { file: String, offset: usize },
+    #[error("Dag file {file} holds a null byte at byte {offset}: is it a Python file?")]
+    NullByte { file: String, offset: usize },
+    #[error(
+        "Dag file {file} declares the encoding {encoding}, which is not supported: save it as UTF-8"
+    )]
+    Encoding { file: String, encoding: String },
+    #[error("{file}:{line}: {class}: {message}")]
+    Syntax {
+        file: String,
+        line: u32,
+        class: String,
+        message: String,
+    },
+    #[error(
+        "Dag file {file} was still loading after {seconds} s{}: make it faster, or raise [core] dagbag_import_timeout",
+        at.as_ref().map(|at| format!(", at {at}")).unwrap_or_default()
+    )]
+    TimedOut {
+        file: String,
+        seconds: f64,
+        /// Where it was, when it could be stopped.
+        at: Option<TraceFrame>,
+    },
+    #[error("Dag file {file} calls itself without end: {error}")]
+    Recursion {
+        file: String,
+        error: Box<PythonError>,
+    },
+    #[error("Dag file {file} could not be loaded: {error}")]
+    Exception {
+        file: String,
+        error: Box<PythonError>,
+    },
+    #[error("Dag file {file} could not be loaded, by a fault of Updraft: {message}")]
+    Internal { file: String, message: String },
+}
+
+/// An exception that Python code raised.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, thiserror::Error)]
+#[serde(default)]
+#[error("{}{}{}{}", self.name(), if self.message.is_empty() { "" } else { ": " }, self.message, self.place())]
+pub struct PythonError {
+    /// Module and name: `airflow.sdk.exceptions.AirflowSkipException`; built-in exceptions have no module.
+    pub class: String,
+    /// Its base classes, nearest first, written like `class`.
+    pub bases: Box<[String]>,
+    pub message: String,
+    /// Outermost call first.
+    pub trace: Vec<TraceFrame>,
+    /// `__cause__`, or the exception that was being handled.
+    pub cause: Option<Box<PythonError>>,
+    /// SyntaxError: the file.
+    pub file: Option<Box<str>>,
+    /// SyntaxError: the line.
+    pub line: Option<u32>,
+}
+
+/// One call in a traceback.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct TraceFrame {
+    pub filename: String,
+    pub lineno: u32,
+    /// The function's name.
+    pub name: String,
+}
+
+impl std::fmt::Display for TraceFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{} in {}", self.filename, self.lineno, self.name)
+    }
+}
+
+impl PythonError {
+    /// A fault of Updraft, told like an exception.
+    fn internal(message: impl Into<String>) -> Self {
+        Self {
+            class: "updraft.InternalError".to_owned(),
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The class's name without its module.
+    pub fn name(&self) -> &str {
+        self.class.rsplit('.').next().unwrap_or(&self.class)
+    }
+
+    /// Is it an exception of `class` (module and name, as in `PythonError::class`), or of one derived from it?
+    pub fn is(&self, class: &str) -> bool {
+        self.class == class || self.bases.iter().any(|base| base == class)
+    }
+
+    fn place(&self) -> String {
+        self.trace
+            .last()
+            .map(|frame| format!(" ({frame})"))
+            .unwrap_or_default()
+    }
+}
+
+/// A loaded Dag file's Python, on its own thread. Dropping it stops what runs there, ends the thread and frees the memory.
+#[derive(Debug)]
+pub struct Interpreter {
+    requests: Option<mpsc::Sender<Request>>,
+    stopper: Arc<Stopper>,
+}
+
+struct Request {
+    function: &'static str,
+    arguments: Vec<Text>,
+    answer: oneshot::Sender<Result<String, String>>,
+}
+
+impl Interpreter {
+    /// Starts an interpreter, loads `file` in it, and gives what the file defines. Blocks.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load(
+        file: &Path,
+        options: LoadOptions,
+        host: Arc<dyn Host>,
+    ) -> Result<(DagFile, Self), LoadError> {
+        let shown = file.display().to_string();
+        let internal = |message: String| LoadError::Internal {
+            file: shown.clone(),
+            message,
+        };
+        let source = source::read(file, options.max_file_bytes)?;
+        let world = Arc::new(World {
+            files: ReadableFiles::new(&options.bundle_root, &options.readable),
+            dag_file: file.to_owned(),
+            source,
+            bundle_root: options.bundle_root,
+            environment: visible_environment(std::env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.into_string().ok()?))
+            })),
+            host,
+        });
+
+        let start = Instant::now();
+        let (requests, inbox) = mpsc::channel();
+        let (started, ready) = mpsc::sync_channel(1);
+        std::thread::Builder::new()
+            .name("dag-interpreter".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || run(world, &started, &inbox))
+            .map_err(|error| internal(format!("no thread for the Dag interpreter: {error}")))?;
+        let stopper = match ready.recv() {
+            Ok(Ok(stopper)) => stopper,
+            Ok(Err(message)) => return Err(internal(message)),
+            Err(mpsc::RecvError) => {
+                return Err(internal("the Dag interpreter did not start".to_owned()));
+            }
+        };
+        let interpreter = Self {
+            requests: Some(requests),
+            stopper,
+        };
+        let seconds = options.timeout.as_secs_f64();
+        let timed_out = |at| LoadError::TimedOut {
+            file: shown.clone(),
+            seconds,
+            at,
+        };
+
+        let answer = interpreter
+            .send("load", vec![Text::Text(shown.clone())])
+            .map_err(|error| internal(error.message))?;
+        let rest = options.timeout.saturating_sub(start.elapsed());
+        let (answer, late) = match wait(answer, rest) {
+            Waited::Answer(answer) => (answer, false),
+            Waited::TooLong(answer) => {
+                interpreter.stopper.stop();
+                match wait(answer, Stopper::PATIENCE) {
+                    Waited::Answer(answer) => (answer, true),
+                    // It sits in native code. The thread is left behind: a task process ends soon anyway.
+                    Waited::TooLong(_) => return Err(timed_out(None)),
+                }
+            }
+        };
+        let failure = match answer
+            .map_err(&internal)
+            .and_then(|text| outcome(&text).map_err(&internal))
+        {
+            Ok(Ok(value)) if !late => {
+                let file = serde_json::from_value(value).map_err(|error| {
+                    internal(format!("the Dag file's description is malformed: {error}"))
+                })?;
+                return Ok((file, interpreter));
+            }
+            Ok(Ok(_)) => return Err(timed_out(None)),
+            Err(_) if late => return Err(timed_out(None)),
+            Err(error) => return Err(error),
+            Ok(Err(failure)) => failure,
+        };
+        Err(if late {
+            let inside = |frame: &&TraceFrame| {
+                Path::new(&frame.filename).is_absolute() || frame.filename == shown
+            };
+            timed_out(failure.trace.iter().rev().find(inside).cloned())
+        } else if let (true, Some(file)) = (failure.is("SyntaxError"), &failure.file) {
+            LoadError::Syntax {
+                file: file.to_string(),
+                line: failure.line.unwrap_or(0),
+                class: failure.name().to_owned(),
+                message: failure.message.clone(),
+            }
+        } else if failure.is("RecursionError") {
+            LoadError::Recursion {
+                file: shown.clone(),
+                error: Box::new(failure),
+            }
+        } else {
+            LoadError::Exception {
+                file: shown.clone(),
+                error: Box::new(failure),
+            }
+        })
+    }
+
+    /// Calls a function that stayed in the interpreter. `args`, `kwargs` and the result are in XCom wire form;
+    /// `context` is Airflow's context as JSON. When the returned future is dropped, the call is stopped.
+    ///
+    /// # Errors
+    /// The exception that the function raised.
+    pub async fn call(
+        &self,
+        handle: Handle,
+        args: Value,
+        kwargs: Value,
+        context: &Value,
+    ) -> Result<Value, PythonError> {
+        let arguments = vec![
+            Text::Number(handle.0),
+            Text::Text(args.to_string()),
+            Text::Text(kwargs.to_string()),
+            Text::Text(context.to_string()),
+        ];
+        self.ask("call", arguments).await
+    }
+
+    /// The value, in XCom wire form, of an `Argument::Object` that must be resolved at run time.
+    ///
+    /// # Errors
+    /// The exception that a function in it raised.
+    pub async fn resolve(&self, handle: Handle, context: &Value) -> Result<Value, PythonError> {
+        self.ask(
+            "resolve",
+            vec![Text::Number(handle.0), Text::Text(context.to_string())],
+        )
+        .await
+    }
+
+    async fn ask(
+        &self,
+        function: &'static str,
+        arguments: Vec<Text>,
+    ) -> Result<Value, PythonError> {
+        let answer = self.send(function, arguments)?;
+        let mut guard = StopWhenDropped(Some(&self.stopper));
+        let answer = answer.await;
+        guard.0 = None;
+        let text = answer
+            .map_err(|_| PythonError::internal("the Dag interpreter has ended"))?
+            .map_err(PythonError::internal)?;
+        outcome(&text).map_err(PythonError::internal)?
+    }
+
+    fn send(
+        &self,
+        function: &'static str,
+        arguments: Vec<Text>,
+    ) -> Result<oneshot::Receiver<Result<String, String>>, PythonError> {
+        let (answer, receiver) = oneshot::channel();
+        self.requests
+            .as_ref()
+            .and_then(|requests| {
+                requests
+                    .send(Request {
+                        function,
+                        arguments,
+                        answer,
+                    })
+                    .ok()
+            })
+            .ok_or_else(|| PythonError::internal("the Dag interpreter has ended"))?;
+        Ok(receiver)
+    }
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        self.requests = None;
+        self.stopper.stop();
+    }
+}
+
+/// Stops the call that runs when its caller stops waiting for it.
+struct StopWhenDropped<'a>(Option<&'a Arc<Stopper>>);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        if let Some(stopper) = self.0 {
+            stopper.stop();
+        }
+    }
+}
+
+/// `{"ok": ..}` or `{"error": ..}`.
+fn outcome(text: &str) -> Result<Result<Value, PythonError>, String> {
+    let malformed = |why: String| format!("the stand-in modules answered wrongly: {why}");
+    let mut answer: Value =
+        serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    if let Some(value) = answer.get_mut("ok") {
+        return Ok(Ok(value.take()));
+    }
+    match answer.get_mut("error") {
+        Some(error) => serde_json::from_value(error.take())
+            .map(Err)
+            .map_err(|error| malformed(error.to_string())),
+        None => Err(malformed("neither a value nor an error".to_owned())),
+    }
+}
+
+enum Waited {
+    Answer(Result<String, String>),
+    TooLong(oneshot::Receiver<Result<String, String>>),
+}
+
+/// Waits for an answer without a runtime; `load` is blocking.
+fn wait(mut answer: oneshot::Receiver<Result<String, String>>, at_most: Duration) -> Waited {
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match answer.try_recv() {
+            Ok(answer) => return Waited::Answer(answer),
+            Err(oneshot::error::TryRecvError::Closed) => {
+                return Waited::Answer(Err("the Dag interpreter has ended".to_owned()));
+            }
+            Err(oneshot::error::TryRecvError::Empty) if start.elapsed() >= at_most => {
+                return Waited::TooLong(answer);
+            }
+            Err(oneshot::error::TryRecvError::Empty) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(1));
+    }
+}
+
+/// Stops the Python code that runs, from another thread.
+struct Stopper {
+    signals: UserSignalSender,
+    /// Number of the request that runs; 0 when none does.
+    running: AtomicU64,
+}
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stopper")
+            .field("running", &self.running)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stopper {
+    /// How long the code may take to unwind before it is given up.
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    /// Raises in the code that runs, again and again until it ends: it may catch the exception, and the flag that makes
+    /// the virtual machine look for signals is shared by all interpreters of the process, so that another can take it.
+    fn stop(self: &Arc<Self>) {
+        let request = self.running.load(Ordering::Acquire);
+        if request == 0 {
+            return;
+        }
+        let stopper = Arc::clone(self);
+        let raise = move || {
+            let start = Instant::now();
+            while stopper.running.load(Ordering::Acquire) == request
+                && start.elapsed() < Self::PATIENCE
+            {
+                let target = Arc::clone(&stopper);
+                let sent = stopper.signals.send(Box::new(move |vm| {
+                    // A signal that arrives late must not hit the next request.
+                    if target.running.load(Ordering::Acquire) != request {
+                        return Ok(());
+                    }
+                    Err(vm.new_exception_msg(
+                        vm.ctx.exceptions.keyboard_interrupt.to_owned(),
+                        "stopped by the worker".into(),
+                    ))
+                }));
+                if sent.is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        // Without a thread nothing can be stopped; the caller has stopped waiting all the same.
+        let _ = std::thread::Builder::new()
+            .name("dag-interpreter-stop".to_owned())
+            .spawn(raise);
+    }
+}
+
+/// The interpreter's thread.
+fn run(
+    world: Arc<World>,
+    started: &mpsc::SyncSender<Result<Arc<Stopper>, String>>,
+    inbox: &mpsc::Receiver<Request>,
+) {
+    let (vm, stopper) = match catch_unwind(AssertUnwindSafe(|| Vm::start(world))) {
+        Ok(Ok((vm, signals))) => {
+            // Running from the start, so that a timeout can't fall between the start and the first request.
+            let stopper = Arc::new(Stopper {
+                signals,
+                running: AtomicU64::new(1),
+            });
+            if started.send(Ok(Arc::clone(&stopper))).is_err() {
+                return;
+            }
+            (vm, stopper)
+        }
+        Ok(Err(error)) => {
+            let _ = started.send(Err(error.to_string()));
+            return;
+        }
+        Err(panic) => {
+            let _ = started.send(Err(format!(
+                "the Dag interpreter did not start: {}",
+                panic_text(&*panic)
+            )));
+            return;
+        }
+    };
+    for request in 1.. {
+        let Ok(Request {
+            function,
+            arguments,
+            answer,
+        }) = inbox.recv()
+        else {
+            break;
+        };
+        if answer.is_closed() {
+            continue;
+        }
+        stopper.running.store(request, Ordering::Release);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            vm.call("updraft_runtime", function, arguments)
+        }));
+        stopper.running.store(0, Ordering::Release);
+        match result {
+            // The caller may have stopped waiting.
+            Ok(result) => drop(answer.send(result)),
+            Err(panic) => {
+                let _ = answer.send(Err(format!(
+                    "the Dag interpreter panicked: {}",
+                    panic_text(&*panic)
+                )));
+                // Its state can't be trusted any more, not even for tidying up.
+                return;
+            }
+        }
+    }
+    if catch_unwind(AssertUnwindSafe(|| vm.end())).is_err() {
+        tracing::warn!(
+            "the Dag interpreter panicked while it was ending; its memory may stay in use"
+        );
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,180 @@
+//! `_updraft`: what the stand-in modules (`python/`) may ask of the host.
+//!
+//! Everything crosses as text, numbers or None; JSON where the parameter's name says so.
+
+use rustpython_vm::pymodule;
+
+pub(super) use _updraft::module_def;
+
+#[pymodule]
+mod _updraft {
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8StrRef};
+    use rustpython_vm::{PyResult, VirtualMachine};
+    use serde_json::Value;
+
+    use crate::dag::guarded_imports;
+    use crate::dag::host::{HostError, LogRecord, XComQuery};
+    use crate::dag::world;
+
+    fn raise(error: HostError, vm: &VirtualMachine) -> PyBaseExceptionRef {
+        match error {
+            HostError::NotFound(text) => vm.new_lookup_error(text),
+            HostError::Other(text) => vm.new_runtime_error(text),
+        }
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(
+        text: &PyUtf8StrRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<T> {
+        serde_json::from_str::<Value>(text.as_str())
+            .and_then(serde_json::from_value)
+            .map_err(|error| vm.new_value_error(format!("not the JSON that was expected: {error}")))
+    }
+
+    #[pyfunction]
+    fn connection(conn_id: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let connection = world::of(vm)?
+            .host
+            .connection(conn_id.as_str())
+            .map_err(|error| raise(error, vm))?;
+        Ok(connection.to_string())
+    }
+
+    #[pyfunction]
+    fn variable(key: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
+        world::of(vm)?
+            .host
+            .variable(key.as_str())
+            .map_err(|error| raise(error, vm))
+    }
+
+    #[pyfunction]
+    fn set_variable(
+        key: PyUtf8StrRef,
+        value: Option<PyUtf8StrRef>,
+        description: Option<PyUtf8StrRef>,
+        vm: &VirtualMachine,
+    ) -> PyResult<()> {
+        world::of(vm)?
+            .host
+            .set_variable(
+                key.as_str(),
+                value.as_ref().map(|value| value.as_str()),
+                description.as_ref().map(|description| description.as_str()),
+            )
+            .map_err(|error| raise(error, vm))
+    }
+
+    #[pyfunction]
+    fn xcom_pull(query_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let query: XComQuery = json(&query_json, vm)?;
+        let value = world::of(vm)?
+            .host
+            .xcom_pull(query)
+            .map_err(|error| raise(error, vm))?;
+        Ok(value.to_string())
+    }
+
+    #[pyfunction]
+    fn xcom_push(key: PyUtf8StrRef, value_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<()> {
+        let value = json(&value_json, vm)?;
+        world::of(vm)?
+            .host
+            .xcom_push(key.as_str(), value)
+            .map_err(|error| raise(error, vm))
+    }
+
+    #[pyfunction]
+    fn config(
+        section: PyUtf8StrRef,
+        key: PyUtf8StrRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<Option<String>> {
+        Ok(world::of(vm)?.host.config(section.as_str(), key.as_str()))
+    }
+
+    #[pyfunction]
+    fn mask_secret(
+        value_json: PyUtf8StrRef,
+        name: Option<PyUtf8StrRef>,
+        vm: &VirtualMachine,
+    ) -> PyResult<()> {
+        let value = json(&value_json, vm)?;
+        world::of(vm)?
+            .host
+            .mask_secret(&value, name.as_ref().map(|name| name.as_str()));
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn log(
+        logger: PyUtf8StrRef,
+        level: PyUtf8StrRef,
+        message: PyUtf8StrRef,
+        fields_json: PyUtf8StrRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<()> {
+        let fields = json(&fields_json, vm)?;
+        world::of(vm)?.host.log(LogRecord {
+            logger: logger.as_str().to_owned(),
+            level: level.as_str().to_owned(),
+            message: message.as_str().to_owned(),
+            fields,
+        });
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn dag_file(vm: &VirtualMachine) -> PyResult<String> {
+        Ok(world::of(vm)?.dag_file.to_string_lossy().into_owned())
+    }
+
+    /// The text of the Dag file: decoded, without a byte-order mark.
+    #[pyfunction]
+    fn dag_source(vm: &VirtualMachine) -> PyResult<String> {
+        Ok(world::of(vm)?.source.clone())
+    }
+
+    #[pyfunction]
+    fn dag_folder(vm: &VirtualMachine) -> PyResult<String> {
+        Ok(world::of(vm)?.bundle_root.to_string_lossy().into_owned())
+    }
+
+    /// Line numbers that stand in a `try` (or `suppress`) that catches ImportError, as a JSON list.
+    ///
+    /// A file that can't be read or parsed has none: whoever imports it says so better.
+    #[pyfunction]
+    fn caught_imports(path: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let world = world::of(vm)?;
+        let source = world
+            .files
+            .resolve(Path::new(path.as_str()))
+            .ok()
+            .and_then(|path| std::fs::read_to_string(path).ok());
+        let lines = source
+            .map(|source| guarded_imports::lines(&source))
+            .unwrap_or_default();
+        Ok(serde_json::json!(lines).to_string())
+    }
+
+    /// `time.sleep`, in slices, so that a Dag file which sleeps for ever can be stopped.
+    #[pyfunction]
+    fn sleep(seconds: f64, vm: &VirtualMachine) -> PyResult<()> {
+        const SLICE: Duration = Duration::from_millis(20);
+        let duration = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| vm.new_value_error("sleep length must be non-negative and finite"))?;
+        let start = Instant::now();
+        while let Some(rest) = duration
+            .checked_sub(start.elapsed())
+            .filter(|rest| !rest.is_zero())
+        {
+            vm.allow_threads(|| std::thread::sleep(rest.min(SLICE)));
+            vm.check_signals()?;
+        }
+        Ok(())
+    }
+}

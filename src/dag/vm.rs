@@ -1,0 +1,158 @@
+//! Builds the embedded Python: the frozen standard library, our frozen modules, and the native ones in place of the
+//! operating system.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8Str};
+use rustpython_vm::frozen::FrozenLib;
+use rustpython_vm::signal::{UserSignalSender, user_signal_channel};
+use rustpython_vm::{AsObject, Interpreter, PyResult, Settings, VirtualMachine};
+
+use super::world::{self, Registration, World};
+use super::{native, posix};
+
+/// The modules that stand in for Airflow and its relatives.
+const STAND_INS: &FrozenLib = rustpython_vm::py_freeze!(dir = "python");
+
+/// The modules that stand in for what the standard library wants from the operating system.
+const OPERATING_SYSTEM: &FrozenLib = rustpython_vm::py_freeze!(dir = "stdlib");
+
+/// Python calls that may be nested before RecursionError, as in CPython.
+const RECURSION_LIMIT: usize = 1000;
+
+/// Stack of the interpreter's thread. Reserved, not used: a page counts only once it is touched. It must hold
+/// `MAX_RECURSION_LIMIT` nested calls of an unoptimised build.
+pub(super) const STACK_BYTES: usize = 512 << 20;
+
+/// What `sys.setrecursionlimit` may raise the limit to.
+const MAX_RECURSION_LIMIT: usize = 10_000;
+
+/// A running Python.
+pub(super) struct Vm {
+    interpreter: Interpreter,
+    _registration: Option<Registration>,
+}
+
+/// Python started up wrongly: a fault of Updraft.
+#[derive(Debug, thiserror::Error)]
+#[error("the Dag interpreter did not start: {0}")]
+pub(super) struct StartError(String);
+
+impl Vm {
+    /// Starts a Python on the current thread, which needs a stack of `STACK_BYTES`. Functions sent through the sender
+    /// run between two of its instructions; an error they return is raised there.
+    pub fn start(world: Arc<World>) -> Result<(Self, UserSignalSender), StartError> {
+        let mut settings = Settings::default();
+        settings.isolated = true;
+        settings.ignore_environment = true;
+        settings.import_site = false;
+        settings.user_site_directory = false;
+        settings.install_signal_handlers = false;
+        settings.write_bytecode = false;
+        settings.safe_path = true;
+        settings.utf8_mode = 1;
+
+        let (sender, receiver) = user_signal_channel();
+        let registration = Rc::new(RefCell::new(None));
+        let builder = Interpreter::builder(settings);
+        let mut modules = rustpython_stdlib::stdlib_module_defs(&builder.ctx);
+        modules.push(posix::module_def(&builder.ctx));
+        modules.push(native::module_def(&builder.ctx));
+        let interpreter = builder
+            .add_native_modules(&modules)
+            .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
+            .add_frozen_modules(OPERATING_SYSTEM)
+            .add_frozen_modules(STAND_INS)
+            .init_hook({
+                let registration = Rc::clone(&registration);
+                move |vm| {
+                    *registration.borrow_mut() = Some(world::register(vm, world));
+                    vm.set_user_signal_channel(receiver);
+                }
+            })
+            .build();
+        let vm = Self {
+            interpreter,
+            _registration: registration.borrow_mut().take(),
+        };
+        vm.interpreter
+            .enter(|vm| {
+                vm.recursion_limit.set(RECURSION_LIMIT);
+                vm.import("updraft_os", 0)?
+                    .get_attr("install", vm)?
+                    .call((MAX_RECURSION_LIMIT,), vm)
+            })
+            .map_err(|error| StartError(vm.describe(&error)))?;
+        Ok((vm, sender))
+    }
+
+    /// Calls a function of a module with texts and numbers; it must return text.
+    pub fn call(
+        &self,
+        module: &'static str,
+        function: &'static str,
+        arguments: Vec<Text>,
+    ) -> Result<String, String> {
+        self.interpreter.enter(|vm| {
+            let call = || -> PyResult<String> {
+                let arguments: Vec<_> = arguments
+                    .into_iter()
+                    .map(|argument| match argument {
+                        Text::Text(text) => vm.ctx.new_str(text).into(),
+                        Text::Number(number) => vm.ctx.new_int(number).into(),
+                    })
+                    .collect();
+                // `import` gives the outermost package, so these modules stand at the top.
+                let answer = vm
+                    .import(module, 0)?
+                    .get_attr(function, vm)?
+                    .call(arguments, vm)?;
+                match answer.downcast::<PyUtf8Str>() {
+                    Ok(text) => Ok(text.as_str().to_owned()),
+                    Err(other) if vm.is_none(&other) => Ok(String::new()),
+                    Err(other) => {
+                        let class = other.class().name().to_string();
+                        Err(vm.new_type_error(format!(
+                            "{module}.{function} returned {class}, not text"
+                        )))
+                    }
+                }
+            };
+            call().map_err(|error| describe(&error, vm))
+        })
+    }
+
+    fn describe(&self, error: &PyBaseExceptionRef) -> String {
+        self.interpreter.enter(|vm| describe(error, vm))
+    }
+
+    /// Ends this Python and frees what it holds: modules first, because they hold one another in circles.
+    pub fn end(self) {
+        self.interpreter.enter(|vm| {
+            vm.state
+                .finalizing
+                .store(true, std::sync::atomic::Ordering::Release);
+            vm.finalize_modules();
+        });
+    }
+}
+
+/// An argument of `Vm::call`.
+pub(super) enum Text {
+    Text(String),
+    Number(u64),
+}
+
+/// An exception with its traceback, for a fault of our own modules.
+fn describe(error: &PyBaseExceptionRef, vm: &VirtualMachine) -> String {
+    let mut text = String::new();
+    match vm.write_exception(&mut text, error) {
+        Ok(()) => text.trim_end().to_owned(),
+        Err(_) => error.class().name().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
