@@ -9,9 +9,9 @@ use serde_json::Value;
 /// How `json.dumps` was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonStyle {
-    item_separator: &'static str,
-    key_separator: &'static str,
-    ensure_ascii: bool,
+    pub item_separator: &'static str,
+    pub key_separator: &'static str,
+    pub ensure_ascii: bool,
 }
 
 impl JsonStyle {
