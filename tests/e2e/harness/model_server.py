@@ -6,12 +6,14 @@ conversations at once. Faults are used up in order of arrival, before the turn i
 
 from __future__ import annotations
 
+import argparse
 import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -89,8 +91,9 @@ def violations(messages: list[dict[str, Any]]) -> list[str]:
 class ModelServer:
     """The server. `base_url` is what a connection's host holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, default: list[Step] | None = None) -> None:
         self.scripts: dict[str, Script] = {}
+        self.default = default
         self.violations: list[str] = []
         self._lock = threading.Lock()
         owner = self
@@ -104,7 +107,7 @@ class ModelServer:
             def log_message(self, *arguments: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((host, port), Handler)
         self._server.daemon_threads = True
         self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -124,6 +127,8 @@ class ModelServer:
         body = json.loads(http.rfile.read(int(http.headers["content-length"])))
         with self._lock:
             script = self.scripts.get(body.get("model", ""))
+            if script is None and self.default is not None:
+                script = Script(turns=self.default)
             fault = None
             if script is not None:
                 script.requests.append(body)
@@ -192,3 +197,19 @@ class ModelServer:
         except (BrokenPipeError, ConnectionResetError):
             # The client was killed on purpose, or gave up: nobody is left to be told.
             http.close_connection = True
+
+
+def main() -> None:
+    """Serves one transcript under every model name, for a look at the whole system without a model."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("transcript", type=Path)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=9000)
+    arguments = parser.parse_args()
+    server = ModelServer(arguments.host, arguments.port, transcript(json.loads(arguments.transcript.read_text())))
+    print(f"{arguments.transcript} is served at {server.base_url}", flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

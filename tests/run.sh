@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Everything that must pass, from a fresh Debian machine with Rust and Python 3 on: formatting, lints, documentation,
+# unit and integration tests, then the end-to-end tests against a real Airflow. Installs what it needs.
+#
+#   tests/run.sh              all of it
+#   tests/run.sh rust         without the end-to-end tests
+#   tests/run.sh e2e [ARGS]   only those; ARGS go to pytest
+#
+# What is kept between runs lies under ~/.cache/updraft (UPDRAFT_CACHE names another folder): the Python environment,
+# and cargo's target folder where there is one already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+
+part=${1:-all}
+[ $# -gt 0 ] && shift
+case $part in all | rust | e2e) ;; *)
+    echo "usage: tests/run.sh [all|rust|e2e [PYTEST ARGUMENT...]]" >&2
+    exit 2
+    ;;
+esac
+
+cache=${UPDRAFT_CACHE:-$HOME/.cache/updraft}
+venv=$cache/venv
+logs=$(mktemp -d "${TMPDIR:-/tmp}/updraft-tests.XXXXXX")
+if [ -z "${CARGO_TARGET_DIR:-}" ] && { [ -d "$cache/target" ] || [ -n "${CI:-}" ]; }; then
+    export CARGO_TARGET_DIR=$cache/target
+fi
+target=${CARGO_TARGET_DIR:-$root/target}
+
+step="start"
+trap 'status=$?; [ $status -eq 0 ] || echo "tests/run.sh: \"$step\" failed with status $status; logs are under $logs" >&2' EXIT
+begin() {
+    step=$1
+    echo "== $step"
+}
+
+packages() {
+    local missing=()
+    command -v cc >/dev/null || missing+=(build-essential)
+    command -v git >/dev/null || missing+=(git)
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    [ ${#missing[@]} -eq 0 ] && return
+    begin "Debian packages: ${missing[*]}"
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+python_environment() {
+    local wanted
+    wanted=$(cat tests/e2e/requirements.txt; python3 --version)
+    [ "$(cat "$venv/updraft-requirements" 2>/dev/null)" = "$wanted" ] && return
+    begin "Python environment in $venv"
+    mkdir -p "$cache"
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    [ -x "$venv/bin/uv" ] || "$venv/bin/pip" install --quiet uv
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r tests/e2e/requirements.txt
+    printf '%s' "$wanted" >"$venv/updraft-requirements"
+}
+
+packages
+python_environment
+# Some tests read the example Dags of the installed provider.
+export UPDRAFT_TEST_VENV=$venv
+
+if [ "$part" != e2e ]; then
+    begin "rustfmt"
+    cargo fmt --check
+    begin "clippy"
+    cargo clippy --quiet --all-targets -- -D warnings
+    begin "rustdoc"
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
+    begin "cargo test"
+    cargo test
+fi
+
+if [ "$part" != rust ]; then
+    begin "the updraft binary"
+    if [ -z "${UPDRAFT_BIN:-}" ]; then
+        cargo build --quiet --bin updraft
+        UPDRAFT_BIN=$target/debug/updraft
+    fi
+    export UPDRAFT_BIN
+    begin "end-to-end tests against a real Airflow"
+    E2E_DIR=${E2E_DIR:-$logs/e2e} PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m pytest -c tests/e2e/pytest.ini "$@" tests/e2e
+fi
