@@ -172,11 +172,11 @@ NO_PROCESSES = "Dag code on this worker can't start or signal processes; run thi
 
 WRITERS = (
     "mkdir rmdir remove unlink rename replace link symlink chmod lchmod chown lchown utime truncate ftruncate mkfifo mknod"
-    " write writev pwrite fchmod fchown setxattr removexattr pipe pipe2 memfd_create"
+    " write writev pwrite fchmod fchown setxattr removexattr memfd_create"
 ).split()
 RUNNERS = (
     "fork forkpty execv execve posix_spawn posix_spawnp kill killpg system waitpid wait wait3 wait4 waitid abort chroot"
-    " setuid setgid seteuid setegid setsid setpgid nice"
+    " pipe pipe2 dup dup2 openpty setuid setgid seteuid setegid setsid setpgid nice"
 ).split()
 
 
@@ -395,6 +395,12 @@ def install(most_recursion):
     posix.get_inheritable = lambda fd: False
     posix.set_inheritable = lambda fd, inheritable: None
     posix.uname = lambda: ("Linux", "localhost", "", "", "")
+    posix.waitstatus_to_exitcode = lambda status: status >> 8 if not status & 0x7F else -(status & 0x7F)
+    posix.WIFEXITED = lambda status: not status & 0x7F
+    posix.WEXITSTATUS = posix.WSTOPSIG = lambda status: status >> 8 & 0xFF
+    posix.WIFSIGNALED = lambda status: 0 < status & 0x7F < 0x7F
+    posix.WTERMSIG = lambda status: status & 0x7F
+    posix.WIFSTOPPED = lambda status: status & 0xFF == 0x7F
     posix.times = lambda: (0.0, 0.0, 0.0, 0.0, time.monotonic())
 
     import builtins

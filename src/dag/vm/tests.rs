@@ -117,7 +117,16 @@ fn python(source: &str) -> Result<String, String> {
 
 /// The modules that Dag files import at their top, whether or not they can do anything here.
 const IMPORTABLE: &str = "
-abc argparse array ast base64 binascii bisect calendar cmath codecs collections collections.abc configparser contextlib contextvars copy csv dataclasses datetime decimal difflib email email.message email.mime.text email.utils enum errno fnmatch fractions functools gc getpass gettext glob graphlib gzip hashlib heapq hmac html html.parser http importlib importlib.metadata importlib.resources importlib.util inspect io ipaddress itertools json keyword linecache locale logging lzma math mimetypes numbers operator os os.path pathlib pickle pickletools pkgutil platform pprint queue random re reprlib sched secrets shelve shlex shutil stat statistics string struct sys sysconfig tarfile tempfile textwrap threading time timeit token tokenize tomllib traceback types typing unicodedata urllib urllib.error urllib.parse uuid warnings wave weakref xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo bz2
+abc argparse array ast asyncio base64 binascii bisect calendar cmath codecs collections collections.abc
+concurrent.futures configparser contextlib contextvars copy csv dataclasses datetime decimal difflib email
+email.message email.mime.text email.utils enum errno fnmatch fractions ftplib functools gc getpass gettext glob graphlib
+gzip hashlib heapq hmac html html.parser http http.client http.server importlib importlib.metadata importlib.resources
+importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.config logging.handlers
+lzma math mimetypes multiprocessing multiprocessing.pool numbers operator os os.path pathlib pickle pickletools pkgutil
+platform pprint queue random re reprlib sched secrets select selectors shelve shlex shutil signal smtplib socket
+socketserver sqlite3 ssl stat statistics string struct subprocess sys sysconfig tarfile tempfile textwrap threading time
+timeit token tokenize tomllib traceback types typing unicodedata unittest unittest.mock urllib urllib.error urllib.parse
+urllib.request uuid warnings wave weakref webbrowser xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo bz2
 ";
 
 #[test]
@@ -135,4 +144,322 @@ for name in '''{IMPORTABLE}'''.split():
 "
     );
     assert_eq!(python(&source).unwrap(), "");
+}
+
+#[test]
+fn coroutines_run_on_the_interpreters_thread() {
+    let source = "
+import asyncio
+
+async def double(n, after):
+    await asyncio.sleep(after)
+    return 2 * n
+
+async def main():
+    lock = asyncio.Lock()
+    async with lock:
+        numbers = await asyncio.gather(double(1, 0.02), double(2, 0.01))
+    try:
+        await asyncio.wait_for(double(3, 10), 0.01)
+    except TimeoutError:
+        numbers.append('late')
+    task = asyncio.create_task(double(4, 0))
+    numbers.append(await task)
+    numbers.append(await asyncio.to_thread(lambda: 'thread'))
+    async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+        group.create_task(double(5, 0))
+    return numbers
+
+answer = asyncio.run(main())
+loop = asyncio.new_event_loop()
+answer += [loop.run_until_complete(double(6, 0)), asyncio.iscoroutinefunction(double)]
+loop.close()
+";
+    assert_eq!(
+        python(source).unwrap(),
+        "[2, 4, 'late', 8, 'thread', 12, True]"
+    );
+}
+
+#[test]
+fn files_beside_the_dag_file_can_be_read_in_every_usual_way() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("data/a.csv"), "n,m\r\n1,é\r\n").unwrap();
+    std::fs::write(folder.path().join("helper.py"), "\u{feff}VALUE = 3\r\n").unwrap();
+    let source = "
+import csv, glob, os, json, shutil, sys
+from pathlib import Path
+import helper
+here = Path(__file__).parent
+data = here / 'data' / 'a.csv'
+rows = list(csv.DictReader(open(data, newline='', encoding='utf-8')))
+checks = {
+    'rows': rows == [{'n': '1', 'm': 'é'}],
+    'text': data.read_text() == 'n,m\\n1,é\\n',
+    'bytes': data.read_bytes() == 'n,m\\r\\n1,é\\r\\n'.encode(),
+    'exists': data.exists() and data.is_file() and not (here / 'absent').exists(),
+    'glob': [p.name for p in here.glob('**/*.csv')] == ['a.csv'] and len(glob.glob('data/*')) == 1,
+    'iterdir': sorted(p.name for p in here.iterdir()) == ['dag.py', 'data', 'helper.py'],
+    'walk': [len(files) for _, _, files in os.walk(here)] == [2, 1],
+    'scandir': [(e.name, e.is_dir()) for e in os.scandir('.')][1] == ('data', True),
+    'stat': os.stat(data).st_size == os.path.getsize(data) == 11 and data.stat().st_mtime > 1e9,
+    'relative': open('data/a.csv', 'rb').read(3) == b'n,m',
+    'resolve': data.resolve() == data and os.path.realpath('data') == str(here / 'data'),
+    'seek': (lambda f: (f.seek(2), f.read(1), f.tell()))(open(data, 'rb'))[1:] == (b'm', 3),
+    'cwd': os.getcwd() == str(here),
+    'module': helper.VALUE == 3 and helper.__file__ == str(here / 'helper.py'),
+    'environment': os.environ['GREETING'] == os.getenv('GREETING') == 'hello',
+    'descriptor': os.fdopen(os.open(data, os.O_RDONLY)).readline() == 'n,m\\n',
+}
+answer = [name for name, fine in checks.items() if not fine]
+try:
+    here.joinpath('absent').read_text()
+except FileNotFoundError as error:
+    answer.append(error.errno)
+try:
+    open(here)
+except IsADirectoryError as error:
+    answer.append(error.errno)
+";
+    assert_eq!(
+        python_in(folder.path(), source, Arc::default()).unwrap(),
+        "[2, 21]"
+    );
+}
+
+#[test]
+fn dag_code_has_no_ambient_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = folder.path().join("outside.py");
+    std::fs::write(&outside, "secret = 1").unwrap();
+    let bundle = folder.path().join("bundle");
+    std::fs::create_dir(&bundle).unwrap();
+    std::os::unix::fs::symlink(&outside, bundle.join("link.py")).unwrap();
+    let source = "
+import os, pathlib, shutil, signal, socket, sqlite3, subprocess, tempfile, urllib.request, linecache, sys
+def refused(f, *classes):
+    try:
+        return f'allowed: {f()!r}'
+    except classes or PermissionError as error:
+        return None
+here = pathlib.Path(__file__).parent
+attempts = [
+    lambda: open('/etc/passwd').read(),
+    lambda: pathlib.Path('/etc/passwd').read_text(),
+    lambda: open(here / 'link.py').read(),
+    lambda: open(here / '..' / 'outside.py').read(),
+    lambda: os.listdir('/'),
+    lambda: os.stat('/etc/passwd'),
+    lambda: open(here / 'new.txt', 'w'),
+    lambda: open(here / 'dag.py', 'r+'),
+    lambda: (here / 'new.txt').write_text('x'),
+    lambda: (here / 'folder').mkdir(),
+    lambda: os.open(here / 'new.txt', os.O_CREAT | os.O_WRONLY),
+    lambda: os.remove(here / 'dag.py'),
+    lambda: shutil.rmtree(here),
+    lambda: os.system('true'),
+    lambda: os.popen('true'),
+    lambda: subprocess.run(['true']),
+    lambda: subprocess.check_output('true', shell=True),
+    lambda: os.kill(os.getpid(), 9),
+    lambda: os.fork(),
+    lambda: socket.socket(),
+    lambda: socket.create_connection(('127.0.0.1', 80)),
+    lambda: signal.alarm(1),
+]
+answer = [n for n, f in enumerate(attempts) if refused(f)]
+answer += [refused(lambda: sqlite3.connect(':memory:'), sqlite3.Error)]
+answer += [refused(lambda: urllib.request.urlopen('http://127.0.0.1/'), OSError)]
+answer += [refused(tempfile.mkdtemp, OSError)]
+answer += [refused(lambda: os._exit(0), SystemExit)]
+answer += [os.path.exists('/etc/passwd'), linecache.getline('/etc/passwd', 1)]
+sys.path.insert(0, str(here.parent))
+import outside
+answer.append(type(outside).__name__)
+";
+    assert_eq!(
+        python_in(&bundle, source, Arc::default()).unwrap(),
+        "[None, None, None, None, False, '', 'UnavailableModule']"
+    );
+    assert!(bundle.join("dag.py").exists());
+}
+
+#[test]
+fn what_is_printed_becomes_records_of_the_task_log() {
+    let host = Arc::new(TestHost::default());
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+import sys, warnings
+print('one', 2)
+print('part', end='')
+print(' of a line')
+sys.stderr.write('oops\\n')
+";
+    python_in(folder.path(), source, host.clone()).unwrap();
+    let logged = host.logged.lock().unwrap();
+    let seen: Vec<_> = logged
+        .iter()
+        .map(|r| (r.logger.as_str(), r.level.as_str(), r.message.as_str()))
+        .collect();
+    let expected = [
+        ("task.stdout", "info", "one 2"),
+        ("task.stdout", "info", "part of a line"),
+        ("task.stderr", "error", "oops"),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn the_host_answers_through_the_native_module() {
+    let source = "
+import _updraft, json
+answer = [_updraft.connection('db'), _updraft.variable('here'), _updraft.variable('no'), _updraft.config('core', 'x')]
+answer.append(_updraft.xcom_pull(json.dumps({'task_ids': ['a'], 'key': 'k', 'map_indexes': None})))
+for call in (lambda: _updraft.connection('none'), lambda: _updraft.variable('broken')):
+    try:
+        call()
+    except (LookupError, RuntimeError) as error:
+        answer.append(type(error).__name__ + ': ' + str(error))
+";
+    assert_eq!(
+        python(source).unwrap(),
+        r#"['{"conn_id":"db","conn_type":"sqlite"}', 'value', None, 'x', '[["a"],"k",null]', "#
+            .to_owned()
+            + r#""LookupError: The conn_id `none` isn't defined", 'RuntimeError: server away']"#
+    );
+}
+
+#[test]
+fn a_module_without_a_stand_in_is_unavailable_and_says_so_only_when_it_is_needed() {
+    let source = "
+import pandas as pd
+import acme.deep.tools
+from acme import Thing, helper, decorate, TOO_MUCH, AcmeError
+
+class Mine(Thing):
+    def __init__(self, n):
+        super().__init__(n=n)
+        self.n = n
+
+@decorate(retries=3)
+def work():
+    return 1
+
+@decorate
+def other():
+    return 1
+
+answer = [Mine(4).n, isinstance(Mine(4), Mine), issubclass(Mine, Thing), isinstance(3, pd.DataFrame)]
+with helper.session() as session:
+    session.add(1)
+try:
+    raise AcmeError('x')
+except AcmeError as error:
+    answer.append(str(error))
+for need in (lambda: list(pd.read_csv('x')), lambda: TOO_MUCH < 3, lambda: int(helper())):
+    try:
+        need()
+    except ImportError as error:
+        answer.append(error.name)
+import updraft_unavailable
+updraft_unavailable.running = True
+for use in (lambda: pd.read_csv('x'), other, lambda: Mine(3)):
+    try:
+        use()
+    except ModuleNotFoundError as error:
+        answer.append(str(error).replace(__file__, 'dag.py'))
+answer = '\\n'.join(map(str, answer))
+";
+    let answer = python(source).unwrap();
+    let advice = "run this task on a Python worker";
+    let expected = format!(
+        "4\nTrue\nTrue\nFalse\nx\npandas\nacme\nacme\n\
+         read_csv needs the module pandas, which the Dag interpreter does not have (imported at dag.py:2); {advice}\n\
+         decorate() needs the module acme, which the Dag interpreter does not have (imported at dag.py:3); {advice}\n\
+         Thing needs the module acme, which the Dag interpreter does not have (imported at dag.py:3); {advice}"
+    );
+    assert_eq!(answer, expected);
+}
+
+#[test]
+fn an_import_whose_failure_is_handled_fails() {
+    let source = "
+import importlib.util
+answer = []
+try:
+    import pandas
+except ImportError:
+    answer.append('no pandas')
+try:
+    from polars import (
+        DataFrame,
+    )
+except Exception as error:
+    answer.append(type(error).__name__)
+answer.append(importlib.util.find_spec('numpy'))
+try:
+    import yaml
+except ValueError:
+    pass
+answer.append(type(yaml).__name__)
+try:
+    import _nothing
+except ValueError:
+    pass
+";
+    let error = python(source).unwrap_err();
+    assert!(error.contains("No module named '_nothing'"), "{error}");
+    let source = source.replace("import _nothing", "pass");
+    assert_eq!(
+        python(&source).unwrap(),
+        "['no pandas', 'ModuleNotFoundError', None, 'UnavailableModule']"
+    );
+}
+
+#[test]
+fn a_class_that_takes_a_task_id_becomes_what_the_operator_factory_makes() {
+    let source = "
+import updraft_unavailable
+made = []
+def factory(module, name, args, kwargs, mapped):
+    made.append((module, name, kwargs['task_id'], mapped))
+    return made[-1]
+updraft_unavailable.operator_factory = factory
+from acme.operators import RunOperator
+class Mine(RunOperator):
+    pass
+RunOperator(task_id='a')
+Mine(task_id='b')
+RunOperator.partial(task_id='c')
+Mine.partial(task_id='d')
+answer = made
+";
+    assert_eq!(
+        python(source).unwrap(),
+        "[('acme.operators', 'RunOperator', 'a', False), ('acme.operators', 'Mine', 'b', False), \
+         ('acme.operators', 'RunOperator', 'c', True), ('acme.operators', 'Mine', 'd', True)]"
+    );
+}
+
+#[test]
+fn endless_recursion_is_an_error_however_high_the_limit_is_set() {
+    let source = "
+import sys
+sys.setrecursionlimit(10**9)
+def f(n):
+    return f(n + 1)
+class C:
+    def __repr__(self):
+        return repr(self)
+    def __getattr__(self, name):
+        return getattr(self, name + 'x')
+answer = []
+for attempt in (lambda: f(0), lambda: repr(C()), lambda: C().a, lambda: sorted([1, 2], key=f)):
+    try:
+        attempt()
+    except RecursionError:
+        answer.append(sys.getrecursionlimit())
+";
+    assert_eq!(python(source).unwrap(), "[10000, 10000, 10000, 10000]");
 }

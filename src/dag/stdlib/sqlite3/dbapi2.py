@@ -1,0 +1,3 @@
+"""The old name of `sqlite3`."""
+
+from sqlite3 import *  # noqa: F403
