@@ -3,8 +3,11 @@
 //! Three things do: the Execution API over HTTP (`execution_api`), an in-memory one for local runs and tests
 //! (`local`), and, inside a task process, the supervisor at the other end of the socket (`task::comms`).
 
+pub mod execution_api;
+pub mod http;
 pub mod local;
 pub mod resolve;
+pub mod retry;
 
 use std::collections::BTreeMap;
 

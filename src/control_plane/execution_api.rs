@@ -1,0 +1,365 @@
+//! Airflow's Task Execution API (version 2026-06-30) over HTTP: the control plane of a task on a worker.
+
+mod routes;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{SecondsFormat, Utc};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Method, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::retry::RetryPolicy;
+use crate::airflow::execution::TiRunContext;
+use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
+use routes::Call;
+
+/// The version of the API that is asked for; an older one would lack the state stores.
+pub const API_VERSION: &str = "2026-06-30";
+
+/// How the Execution API is reached. Shared by all tasks of a worker.
+#[derive(Clone, Debug)]
+pub struct ExecutionApiSettings {
+    /// The HTTP client.
+    pub http: Client,
+    /// Base URL, such as `https://airflow.example.com/execution/`.
+    pub base: Url,
+    /// Attempts and waits.
+    pub retry: RetryPolicy,
+    /// Time limit of one attempt until its answer begins, and of each pause within the answer.
+    pub timeout: Duration,
+}
+
+/// Who runs the task. The server compares all three: they must stay the same for the life of a try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runner {
+    /// Name of the worker.
+    pub hostname: String,
+    /// Name of the user.
+    pub unixname: String,
+    /// Process id of the task process.
+    pub pid: u32,
+}
+
+/// The Execution API on behalf of one try of one task.
+#[derive(Debug)]
+pub struct ExecutionApi {
+    settings: ExecutionApiSettings,
+    ti_id: String,
+    runner: Runner,
+    token: Arc<RwLock<SecretString>>,
+}
+
+/// Why a call to the Execution API did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// The server refused. Not repeated, except for statuses of 500 and above.
+    #[error("the API server answered {method} {path} with {status}: {detail}")]
+    Refused {
+        /// HTTP method.
+        method: Method,
+        /// Path below the base URL.
+        path: String,
+        /// HTTP status.
+        status: u16,
+        /// Attempts made.
+        attempts: u32,
+        /// `detail` of the answer, or the answer itself.
+        detail: Value,
+    },
+    /// No answer, in all attempts.
+    #[error("the API server can't be reached for {method} {path} ({attempts} attempts): {reason}")]
+    Unreachable {
+        /// HTTP method.
+        method: Method,
+        /// Path below the base URL.
+        path: String,
+        /// Attempts made.
+        attempts: u32,
+        /// Of the last attempt.
+        reason: String,
+    },
+    /// An answer that is not what the API's description says.
+    #[error("the API server answered {path} with something else than expected: {reason}")]
+    Unreadable {
+        /// Path below the base URL.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An id that no path can carry.
+    #[error("{0:?} can't be part of a URL path")]
+    Unaddressable(String),
+}
+
+impl ApiError {
+    /// The HTTP status, when there was an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        match self {
+            Self::Refused { attempts, .. } | Self::Unreachable { attempts, .. } => *attempts,
+            _ => 0,
+        }
+    }
+
+    /// The same in the words of the supervisor protocol.
+    #[must_use]
+    pub fn to_response(&self) -> ErrorResponse {
+        let detail = match self {
+            Self::Refused { status, detail, .. } => {
+                json!({"status_code": status, "message": self.to_string(), "detail": detail})
+            }
+            _ => json!({"status_code": null, "message": self.to_string()}),
+        };
+        ErrorResponse {
+            kind: ErrorKind::ApiServerError,
+            detail,
+        }
+    }
+}
+
+/// A successful answer.
+#[derive(Debug)]
+struct Answer {
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl ExecutionApi {
+    /// The API for the try `ti_id`, with the token that came with the job.
+    #[must_use]
+    pub fn new(
+        settings: ExecutionApiSettings,
+        ti_id: String,
+        runner: Runner,
+        token: SecretString,
+    ) -> Self {
+        Self {
+            settings,
+            ti_id,
+            runner,
+            token: Arc::new(RwLock::new(token)),
+        }
+    }
+
+    /// Tells the server that the task runs here now, and adopts the token for everything else. May be repeated.
+    ///
+    /// # Errors
+    /// 409: somebody else runs it, or it is not to run. 404: there is no such try. 403: the token has expired.
+    pub async fn run(&self) -> Result<TiRunContext, ApiError> {
+        let body = json!({
+            "state": "running",
+            "hostname": self.runner.hostname,
+            "unixname": self.runner.unixname,
+            "pid": self.runner.pid,
+            "start_date": Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+        });
+        let call = Call::new(Method::PATCH)
+            .path(&["task-instances", &self.ti_id, "run"])?
+            .body(body);
+        let path = call.path.clone();
+        let answer = self.send(call, None).await?;
+        serde_json::from_slice::<Value>(&answer.body)
+            .and_then(serde_json::from_value)
+            .map_err(|error| ApiError::Unreadable {
+                path,
+                reason: error.to_string(),
+            })
+    }
+
+    /// Says that the task is alive.
+    ///
+    /// # Errors
+    /// 404, 409, 410: the server does not want it to run any more.
+    pub async fn heartbeat(&self) -> Result<(), ApiError> {
+        let body = json!({"hostname": self.runner.hostname, "pid": self.runner.pid});
+        let call = Call::new(Method::PUT)
+            .path(&["task-instances", &self.ti_id, "heartbeat"])?
+            .body(body);
+        self.send(call, None).await.map(|_| ())
+    }
+
+    /// Sends a call until it is answered, as often as the policy says.
+    async fn send(
+        &self,
+        call: Call,
+        carrier: Option<&BTreeMap<String, String>>,
+    ) -> Result<Answer, ApiError> {
+        let retry = self.settings.retry;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let error = match self.attempt(&call, carrier, attempts).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if error.status().is_some_and(|status| status < 500) => {
+                    return Err(error);
+                }
+                Err(error) => error,
+            };
+            if attempts >= retry.attempts {
+                return Err(error);
+            }
+            let wait = retry.wait(attempts);
+            tracing::warn!(%error, attempt = attempts, "asking the API server again in {:.1} s", wait.as_secs_f64());
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        call: &Call,
+        carrier: Option<&BTreeMap<String, String>>,
+        attempts: u32,
+    ) -> Result<Answer, ApiError> {
+        let unreachable = |reason: String| ApiError::Unreachable {
+            method: call.method.clone(),
+            path: call.path.clone(),
+            attempts,
+            reason,
+        };
+        let mut url = self.settings.base.clone();
+        // Joined by hand: `Url::join` would read ids such as `a:b` as absolute URLs.
+        url.set_path(&format!(
+            "{}/{}",
+            url.path().trim_end_matches('/'),
+            call.path
+        ));
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        let authorization = format!("Bearer {}", self.token().expose_secret());
+        let mut request = self
+            .settings
+            .http
+            .request(call.method.clone(), url)
+            .header(AUTHORIZATION, authorization)
+            .header("airflow-api-version", API_VERSION)
+            .header("correlation-id", uuid::Uuid::now_v7().to_string());
+        for (name, value) in carrier.into_iter().flatten() {
+            if matches!(name.as_str(), "traceparent" | "tracestate") {
+                request = request.header(name, value);
+            }
+        }
+        let mut limit = self.settings.timeout;
+        if let Some(body) = &call.body {
+            let text = body.to_string();
+            // A big XCom may take longer than a small one: half a megabyte a second is slow enough for anybody.
+            limit += Duration::from_secs(text.len() as u64 / 500_000);
+            request = request.header(CONTENT_TYPE, "application/json").body(text);
+        }
+        let mut response = tokio::time::timeout(limit, request.send())
+            .await
+            .map_err(|_| unreachable(format!("no answer within {} s", limit.as_secs_f64())))?
+            .map_err(|error| unreachable(chain(&error.without_url())))?;
+        self.adopt_token(response.headers());
+        let status = response.status();
+        let headers = response.headers().clone();
+        let mut body = Vec::new();
+        loop {
+            let chunk = tokio::time::timeout(self.settings.timeout, response.chunk())
+                .await
+                .map_err(|_| unreachable("the answer came to a halt".into()))?
+                .map_err(|error| unreachable(chain(&error.without_url())))?;
+            match chunk {
+                Some(chunk) => body.extend_from_slice(&chunk),
+                None => break,
+            }
+        }
+        if status.is_success() {
+            return Ok(Answer { headers, body });
+        }
+        Err(ApiError::Refused {
+            method: call.method.clone(),
+            path: call.path.clone(),
+            status: status.as_u16(),
+            attempts,
+            detail: detail(&body),
+        })
+    }
+
+    fn token(&self) -> SecretString {
+        self.token
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The server sends a new token with any answer, also with a refusal, when the old one nears its end.
+    fn adopt_token(&self, headers: &HeaderMap) {
+        let fresh = headers
+            .get("Refreshed-API-Token")
+            .and_then(|value| value.to_str().ok());
+        if let Some(fresh) = fresh.filter(|fresh| !fresh.is_empty()) {
+            *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh.into();
+        }
+    }
+}
+
+/// `detail` of an error body; the body itself when there is none.
+fn detail(body: &[u8]) -> Value {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Object(mut map)) => match map.shift_remove("detail") {
+            Some(detail) => detail,
+            None => Value::Object(map),
+        },
+        Ok(other) => other,
+        Err(_) => String::from_utf8_lossy(body)
+            .chars()
+            .take(500)
+            .collect::<String>()
+            .into(),
+    }
+}
+
+/// An error with all its causes: reqwest's own text leaves out what matters.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[async_trait]
+impl ControlPlane for ExecutionApi {
+    async fn handle(&self, request: TaskRequest) -> Result<TaskReply, ErrorResponse> {
+        self.handle_traced(request, None).await
+    }
+
+    async fn handle_traced(
+        &self,
+        request: TaskRequest,
+        carrier: Option<&BTreeMap<String, String>>,
+    ) -> Result<TaskReply, ErrorResponse> {
+        let route = match routes::route(&self.ti_id, request)? {
+            Some(route) => route,
+            None => return Ok(TaskReply::Done),
+        };
+        let path = route.call.path.clone();
+        match self.send(route.call, carrier).await {
+            Ok(answer) => route
+                .answer
+                .read(&answer)
+                .map_err(|reason| ApiError::Unreadable { path, reason }.to_response()),
+            Err(error) => route.refusal.read(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
