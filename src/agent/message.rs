@@ -1,6 +1,6 @@
 //! The messages of a run, as pydantic-ai names them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One message of the exchange with a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,18 +61,34 @@ pub struct ModelResponse {
     pub parts: Vec<ResponsePart>,
     pub usage: super::model::RequestUsage,
     pub model_name: String,
+    /// `stop`, `length`, `tool_call`, `content_filter` or `error`, whatever the provider calls it.
     pub finish_reason: Option<String>,
     pub provider_response_id: Option<String>,
-    /// The response's message as the provider sent it, for error texts.
-    pub raw: Value,
+    /// `openai`, `anthropic` ...: who answered, which a fallback chain decides anew for each request.
+    pub provider_name: String,
+    /// The provider's base URL.
+    pub provider_url: Option<String>,
+    /// What the provider said beyond the common fields: its own `finish_reason`, a `refusal`, its `timestamp`.
+    pub provider_details: Map<String, Value>,
+    /// When the response arrived: RFC 3339, UTC, microseconds.
+    pub timestamp: String,
 }
 
 /// One part of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponsePart {
     Text(String),
-    Thinking(String),
+    Thinking(Thinking),
     ToolCall(ToolCall),
+}
+
+/// What a model thought before it answered. It goes back only to the provider it came from, in the field it came in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    pub content: String,
+    /// The field of the response that held it: `reasoning_content`, `reasoning`.
+    pub id: Option<String>,
+    pub provider_name: Option<String>,
 }
 
 /// A call that the model wants made.

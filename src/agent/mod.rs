@@ -1,8 +1,23 @@
-//! The agent loop, its messages, limits and traits. Knows nothing of Airflow.
+//! The agent loop, its messages, limits and traits. Knows nothing of Airflow; model providers and toolsets live
+//! elsewhere and implement the traits here.
 
+pub mod arguments;
+pub mod error;
+pub mod events;
+mod history;
 pub mod message;
 pub mod model;
+pub mod pydantic_json;
+pub mod render;
+pub mod run;
+pub mod spans;
+mod tool_calls;
 pub mod toolset;
+pub mod usage;
 
+pub use error::AgentError;
 pub use model::{Model, ModelError};
+pub use run::{Agent, Retries, RunInput, RunOutcome};
+pub use spans::Telemetry;
 pub use toolset::{ToolDefinition, ToolError, Toolset};
+pub use usage::{RunUsage, UsageLimits};

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::message::{Message, ModelResponse};
 use super::toolset::ToolDefinition;
+use super::usage::Cost;
 
 /// Tokens of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,12 @@ pub struct RequestUsage {
     pub output_tokens: u64,
     pub cache_read_tokens: u64,
     pub cache_write_tokens: u64,
+    /// Part of `output_tokens`.
+    pub output_reasoning_tokens: u64,
+    /// The response carried no usage.
+    pub unmeasured: bool,
+    /// `None` for a model without a known price.
+    pub cost: Option<Cost>,
 }
 
 /// What a request carries beside the messages.
@@ -65,10 +72,21 @@ pub enum ModelError {
     /// No connection, or it broke, after the retries.
     #[error("{0}")]
     Connection(String),
+    /// No model of a fallback chain answered. `errors` say why, in the chain's order.
+    #[error("All models from FallbackModel failed ({} sub-exceptions)", errors.len())]
+    AllFailed { errors: Vec<ModelError> },
     /// The answer made no sense.
     #[error("{0}")]
     UnexpectedBehavior(String),
     /// The connection, the model id or the settings can't be used.
     #[error("{0}")]
     Configuration(String),
+}
+
+impl ModelError {
+    /// Did the provider or the way to it fail, so that another provider may do better? (`ModelAPIError`)
+    #[must_use]
+    pub fn is_api_error(&self) -> bool {
+        matches!(self, Self::Http { .. } | Self::Connection(_))
+    }
 }

@@ -190,6 +190,58 @@ pub fn repr_str(text: &str) -> String {
     out
 }
 
+/// `repr` of a JSON value: `{'a': None, 'b': [True, 1.0]}`.
+#[must_use]
+pub fn repr_value(value: &Value) -> String {
+    let mut out = String::new();
+    write_repr(&mut out, value);
+    out
+}
+
+fn write_repr(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("None"),
+        Value::Bool(true) => out.push_str("True"),
+        Value::Bool(false) => out.push_str("False"),
+        Value::Number(number) => out.push_str(&repr_number(number)),
+        Value::String(text) => out.push_str(&repr_str(text)),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                write_repr(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(entries) => {
+            out.push('{');
+            for (index, (key, item)) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(&repr_str(key));
+                out.push_str(": ");
+                write_repr(out, item);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Integers of any size are as they are written; anything with a fraction or an exponent is a float.
+fn repr_number(number: &serde_json::Number) -> String {
+    let text = number.as_str();
+    if text == "-0" {
+        return "0".to_owned();
+    }
+    if !text.contains(['.', 'e', 'E']) {
+        return text.to_owned();
+    }
+    text.parse().map_or_else(|_| text.to_owned(), repr_float)
+}
+
 /// Python's `str.isprintable` for one character, as far as the standard library's tables go: controls, separators
 /// other than the space, format characters and private use are not printable.
 fn is_printable(c: char) -> bool {
@@ -219,6 +271,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_json_value_reads_as_python_prints_it() {
+        let value: Value = serde_json::from_str(
+            r#"{"message":"slow","code":null,"ok":true,"n":[1,2.0,1e-7,1E400]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            repr_value(&value),
+            "{'message': 'slow', 'code': None, 'ok': True, 'n': [1, 2.0, 1e-07, inf]}"
+        );
+    }
 
     #[test]
     fn floats_read_as_python_prints_them() {

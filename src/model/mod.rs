@@ -1,1 +1,12 @@
-//! Model providers behind `agent::Model`. One folder knows the wire of each provider; nothing else does.
+//! Model providers behind [`crate::agent::Model`]. One file knows the wire of each provider; nothing else does.
+//!
+//! What may not go in here: anything about tasks, logs or tools; how a connection is looked up.
+
+pub mod chat_providers;
+pub mod fallback;
+pub mod http;
+pub mod openai_chat;
+mod openai_profile;
+mod openai_schema;
+pub mod resolve;
+pub mod scripted;

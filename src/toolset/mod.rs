@@ -1,3 +1,6 @@
 //! Toolsets: what an agent may call. One folder or file each; wrappers are toolsets around toolsets.
 
+pub mod logging;
+pub mod masking;
+pub mod prefixed;
 pub mod sql;

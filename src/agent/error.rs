@@ -1,0 +1,60 @@
+//! Why a run failed.
+
+use super::model::ModelError;
+use super::usage::UsageLimitExceeded;
+use crate::airflow::python_text::{repr_str, repr_value};
+
+/// Why a run failed. The texts are pydantic-ai's, since they end up in task logs that people search and compare.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// A limit on requests, tokens or tool calls.
+    #[error(transparent)]
+    UsageLimitExceeded(#[from] UsageLimitExceeded),
+    /// The model gave no usable response, or none at all.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// One tool failed in more turns than its retry budget allows.
+    #[error(
+        "Tool {} exceeded max retries count of {max_retries}. Consider raising the retry limit, or see the docs on \
+         tool retries: https://pydantic.dev/docs/ai/tools-toolsets/tools-advanced/#tool-retries",
+        repr_str(tool_name)
+    )]
+    ToolRetriesExceeded { tool_name: String, max_retries: u32 },
+    /// The model did not come to a usable answer within the output retry budget.
+    #[error("Exceeded maximum output retries ({max_retries})")]
+    OutputRetriesExceeded { max_retries: u32 },
+    /// Two calls of one response share an id, so their results could not be told apart.
+    #[error(
+        "Function tool calls must have unique `tool_call_id` values; duplicate `tool_call_id`s: {}",
+        repr_value(&serde_json::Value::from(tool_call_ids.clone()))
+    )]
+    DuplicateToolCallIds { tool_call_ids: Vec<String> },
+    /// The response was cut off before it held anything.
+    #[error(
+        "Model token limit ({}) exceeded before any response was generated. Increase the `max_tokens` model setting, \
+         or simplify the prompt to result in a shorter response that will fit within the limit.",
+        max_tokens.as_deref().unwrap_or("provider default")
+    )]
+    OutputTokenLimitExceeded { max_tokens: Option<String> },
+    /// The provider's safety system held the response back. `reasons` are its own words, `body` the response.
+    #[error("Content filter triggered.{reasons}, body:\n{body}")]
+    ContentFilter { reasons: String, body: String },
+    /// Two toolsets offer a tool of one name.
+    #[error(
+        "{toolset} defines a tool whose name conflicts with existing tool from {other}: {}. Rename the tool or wrap \
+         the toolset in a `PrefixedToolset` to avoid name conflicts.",
+        repr_str(tool_name)
+    )]
+    ToolNameConflict {
+        toolset: String,
+        other: String,
+        tool_name: String,
+    },
+    /// A tool, or the listing of a toolset's tools, failed in a way the model can't put right.
+    #[error("{0}")]
+    Tool(String),
+    /// The run was cancelled from outside.
+    #[error("The agent run was cancelled.")]
+    Cancelled,
+}

@@ -1,0 +1,282 @@
+//! One POST to a model provider, retried as the OpenAI SDK retries.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::Value;
+
+use crate::agent::ModelError;
+use crate::airflow::python_text::repr_value;
+
+/// Requests after the first one.
+pub const MAX_RETRIES: u32 = 2;
+/// The whole of one try, connecting included, unless `model_settings["timeout"]` says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_DELAY: Duration = Duration::from_secs(8);
+/// A server that asks for a longer wait than this is not asked again.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(120);
+
+/// A POST with a JSON body.
+pub struct Post {
+    pub url: String,
+    /// `authorization` and the like; sensitive values are marked as such.
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub timeout: Duration,
+    /// For error texts.
+    pub model_name: String,
+}
+
+/// An answer with a status below 400.
+pub struct Answer {
+    pub content_type: String,
+    pub text: String,
+}
+
+/// A client for model requests.
+///
+/// # Errors
+/// The TLS set-up of this machine is unusable.
+pub fn client() -> Result<reqwest::Client, ModelError> {
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .build()
+        .map_err(|error| {
+            ModelError::Configuration(format!("no HTTP client can be made: {}", chain(&error)))
+        })
+}
+
+/// Sends, and sends again on connection errors, 408, 409, 429 and from 500 on, up to [`MAX_RETRIES`] times.
+///
+/// # Errors
+/// The last try's status or connection error.
+pub async fn post(client: &reqwest::Client, post: &Post) -> Result<Answer, ModelError> {
+    let mut retries = 0;
+    loop {
+        let (error, retry) = match try_once(client, post).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        match retry {
+            Retry::After(wait) if retries < MAX_RETRIES => {
+                let wait = wait.unwrap_or_else(|| backoff(retries));
+                tracing::debug!(
+                    target: "updraft.model",
+                    %error,
+                    wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                    "asking the model again"
+                );
+                tokio::time::sleep(wait).await;
+                retries += 1;
+            }
+            _ => return Err(error),
+        }
+    }
+}
+
+enum Retry {
+    Never,
+    /// After the server's own wait, or an exponential one.
+    After(Option<Duration>),
+}
+
+async fn try_once(client: &reqwest::Client, post: &Post) -> Result<Answer, (ModelError, Retry)> {
+    let broken = |error: reqwest::Error| (connection_error(&error, &post.url), Retry::After(None));
+    let response = client
+        .post(&post.url)
+        .headers(post.headers.clone())
+        .timeout(post.timeout)
+        .json(&post.body)
+        .send()
+        .await
+        .map_err(broken)?;
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    if status < 400 {
+        let text = response.text().await.map_err(broken)?;
+        let content_type = headers
+            .get("content-type")
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        return Ok(Answer { content_type, text });
+    }
+    // A body that breaks off takes nothing from the status, which is what counts.
+    let body = response.text().await.unwrap_or_default();
+    let error = ModelError::Http {
+        status,
+        model_name: post.model_name.clone(),
+        body: error_body(body.trim()),
+    };
+    Err((error, decide(status, &headers)))
+}
+
+fn decide(status: u16, headers: &HeaderMap) -> Retry {
+    let wait = retry_after(headers, SystemTime::now());
+    if wait.is_some_and(|wait| wait > LONGEST_RETRY_AFTER) {
+        return Retry::Never;
+    }
+    let retryable = match headers.get("x-should-retry").map(HeaderValue::as_bytes) {
+        Some(b"true") => true,
+        Some(b"false") => false,
+        _ => matches!(status, 408 | 409 | 429) || status >= 500,
+    };
+    if retryable {
+        Retry::After(wait.filter(|wait| !wait.is_zero()))
+    } else {
+        Retry::Never
+    }
+}
+
+/// `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::trim)
+    };
+    for (name, per_second) in [("retry-after-ms", 1000.0), ("retry-after", 1.0)] {
+        if let Some(Ok(delay)) = text(name).map(str::parse::<f64>) {
+            return Duration::try_from_secs_f64(delay / per_second).ok();
+        }
+    }
+    let date = chrono::DateTime::parse_from_rfc2822(text("retry-after")?).ok()?;
+    SystemTime::from(date).duration_since(now).ok()
+}
+
+/// 0.5 s, 1 s, 2 s ... up to 8 s, less a random part of up to a quarter.
+fn backoff(retries: u32) -> Duration {
+    let full = FIRST_DELAY
+        .saturating_mul(2_u32.saturating_pow(retries))
+        .min(LONGEST_DELAY);
+    // A UUID's first byte is as good a die as any here.
+    let quarter = f64::from(*uuid::Uuid::new_v4().as_bytes().first().unwrap_or(&0)) / 1024.0;
+    full.mul_f64(1.0 - quarter)
+}
+
+fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
+    let host = reqwest::Url::parse(url)
+        .ok()
+        .and_then(|url| {
+            Some(format!(
+                "{}:{}",
+                url.host_str()?,
+                url.port_or_known_default()?
+            ))
+        })
+        .unwrap_or_else(|| "the model's server".to_owned());
+    ModelError::Connection(if error.is_timeout() {
+        format!(
+            "Request timed out. No answer from {host}: check the connection's host, or raise the timeout setting."
+        )
+    } else {
+        format!(
+            "Connection error. {host} could not be reached or hung up: {}",
+            chain(error)
+        )
+    })
+}
+
+/// An error and its causes; reqwest's own text leaves the causes out.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// An error response's body as it reads in the error: the `error` object as Python prints it, or the plain text.
+fn error_body(text: &str) -> String {
+    let body = match serde_json::from_str(text) {
+        Ok(Value::Object(mut map)) => map.remove("error").unwrap_or(Value::Object(map)),
+        Ok(other) => other,
+        Err(_) => return text.to_owned(),
+    };
+    match body {
+        Value::String(text) => text,
+        other => repr_value(&other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn an_error_body_reads_as_a_python_dict_or_as_plain_text() {
+        assert_eq!(
+            error_body(r#"{"error": {"message": "slow", "code": null}}"#),
+            "{'message': 'slow', 'code': None}"
+        );
+        assert_eq!(error_body(r#"{"error": "no"}"#), "no");
+        assert_eq!(error_body(r#"{"detail": 1}"#), "{'detail': 1}");
+        assert_eq!(error_body("upstream gone"), "upstream gone");
+    }
+
+    #[test]
+    fn a_wait_is_read_in_milliseconds_seconds_or_as_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+        assert_eq!(
+            retry_after(&headers(&[("retry-after", "1.5")]), now),
+            Some(Duration::from_millis(1500))
+        );
+        assert_eq!(
+            retry_after(
+                &headers(&[("retry-after-ms", "20"), ("retry-after", "9")]),
+                now
+            ),
+            Some(Duration::from_millis(20))
+        );
+        let date = chrono::DateTime::from_timestamp(1_790_000_007, 0)
+            .unwrap()
+            .to_rfc2822();
+        assert_eq!(
+            retry_after(&headers(&[("retry-after", &date)]), now),
+            Some(Duration::from_secs(7))
+        );
+        assert_eq!(retry_after(&headers(&[("retry-after", "soon")]), now), None);
+        assert_eq!(retry_after(&headers(&[]), now), None);
+    }
+
+    #[test]
+    fn statuses_are_retried_as_the_sdk_retries_them() {
+        let retried = |status, pairs: &[(&'static str, &str)]| {
+            matches!(decide(status, &headers(pairs)), Retry::After(_))
+        };
+        for status in [408, 409, 429, 500, 503] {
+            assert!(retried(status, &[]), "{status}");
+        }
+        for status in [400, 401, 404, 422] {
+            assert!(!retried(status, &[]), "{status}");
+        }
+        assert!(retried(400, &[("x-should-retry", "true")]));
+        assert!(!retried(500, &[("x-should-retry", "false")]));
+        assert!(!retried(429, &[("retry-after", "121")]));
+    }
+
+    #[test]
+    fn waits_grow_and_are_cut_by_at_most_a_quarter() {
+        for (retries, full) in [(0, 500), (1, 1000), (4, 8000), (9, 8000)] {
+            let wait = backoff(retries).as_millis();
+            assert!(wait <= full && wait >= full * 3 / 4 - 1, "{wait} of {full}");
+        }
+    }
+}

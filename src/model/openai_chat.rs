@@ -1,0 +1,556 @@
+//! OpenAI's Chat Completions API, and the many servers that speak it.
+//!
+//! Our own adapter and not `genai`'s, because the arguments of a call must come through as the model wrote them, and
+//! because requests are to be the ones that the Python provider sends.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{SecondsFormat, Utc};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use serde_json::{Map, Value, json};
+
+use super::chat_providers::{ChatProvider, SendThinking};
+use super::http::{DEFAULT_TIMEOUT, Post, client, post};
+use super::openai_profile::drops_sampling;
+use super::openai_schema;
+use crate::agent::message::{
+    Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
+};
+use crate::agent::model::{RequestParameters, RequestUsage};
+use crate::agent::render::{arguments_text, tool_error_text, tool_result_text};
+use crate::agent::{Model, ModelError, ToolDefinition};
+
+/// What the provider's logs show of us.
+const AGENT: &str = concat!("updraft/", env!("CARGO_PKG_VERSION"));
+
+/// Tags that some models put around their thinking, and in which thinking is told to other models.
+const THINK: (&str, &str) = ("<think>", "</think>");
+
+/// Settings that go into the body under their own or another name: `(setting, field, a sampling setting?)`.
+const FIELDS: &[(&str, &str, bool)] = &[
+    ("seed", "seed", false),
+    ("stop_sequences", "stop", false),
+    ("temperature", "temperature", true),
+    ("top_p", "top_p", true),
+    ("presence_penalty", "presence_penalty", true),
+    ("frequency_penalty", "frequency_penalty", true),
+    ("logit_bias", "logit_bias", true),
+    ("openai_logprobs", "logprobs", true),
+    ("openai_top_logprobs", "top_logprobs", true),
+    ("openai_reasoning_effort", "reasoning_effort", false),
+    ("openai_user", "user", false),
+    ("service_tier", "service_tier", false),
+    ("openai_service_tier", "service_tier", false),
+    ("openai_prediction", "prediction", false),
+    ("openai_store", "store", false),
+    ("openai_text_verbosity", "verbosity", false),
+    ("openai_prompt_cache_key", "prompt_cache_key", false),
+    (
+        "openai_prompt_cache_retention",
+        "prompt_cache_retention",
+        false,
+    ),
+];
+
+/// Where requests go and with what.
+pub struct Endpoint {
+    /// As the connection gives it.
+    pub base_url: String,
+    /// `?api-version=...` for Azure, else empty.
+    pub query: String,
+    pub headers: HeaderMap,
+}
+
+impl Endpoint {
+    /// A server that takes a bearer token.
+    ///
+    /// # Errors
+    /// The key holds characters that no HTTP header may hold.
+    pub fn bearer(base_url: &str, api_key: &str) -> Result<Self, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, secret_header(&format!("Bearer {api_key}"))?);
+        Ok(Self {
+            base_url: base_url.to_owned(),
+            query: String::new(),
+            headers,
+        })
+    }
+}
+
+/// A header value that no log shows.
+///
+/// # Errors
+/// The key holds characters that no HTTP header may hold.
+pub fn secret_header(value: &str) -> Result<HeaderValue, ModelError> {
+    let mut header = HeaderValue::from_str(value).map_err(|_| {
+        ModelError::Configuration(
+            "The model connection's password (the API key) holds characters that can't be sent in an HTTP header; \
+             look for line breaks or other stray characters in it."
+                .to_owned(),
+        )
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// A model behind a Chat Completions API.
+pub struct OpenAiChat {
+    client: reqwest::Client,
+    endpoint: Endpoint,
+    model_name: String,
+    provider: ChatProvider,
+}
+
+impl OpenAiChat {
+    /// # Errors
+    /// No HTTP client can be made.
+    pub fn new(
+        model_name: &str,
+        provider: ChatProvider,
+        endpoint: Endpoint,
+    ) -> Result<Self, ModelError> {
+        Ok(Self {
+            client: client()?,
+            endpoint,
+            model_name: model_name.to_owned(),
+            provider,
+        })
+    }
+
+    fn url(&self) -> String {
+        format!(
+            "{}/chat/completions{}",
+            self.endpoint.base_url.trim_end_matches('/'),
+            self.endpoint.query
+        )
+    }
+
+    fn body(&self, messages: &[Message], parameters: &RequestParameters) -> Value {
+        let settings = &parameters.settings;
+        let mut body = Map::new();
+        body.insert("model".to_owned(), self.model_name.clone().into());
+        body.insert("messages".to_owned(), self.messages(messages).into());
+        body.insert("stream".to_owned(), false.into());
+        let effort = settings
+            .get("openai_reasoning_effort")
+            .and_then(Value::as_str);
+        let no_sampling = drops_sampling(&self.model_name, effort);
+        for (setting, field, sampling) in FIELDS {
+            if let Some(value) = settings.get(*setting)
+                && !(*sampling && no_sampling)
+            {
+                body.insert((*field).to_owned(), value.clone());
+            }
+        }
+        if let Some(max_tokens) = settings.get("max_tokens") {
+            body.insert(
+                self.provider.max_tokens_field.to_owned(),
+                max_tokens.clone(),
+            );
+        }
+        if !parameters.tools.is_empty() {
+            let tools: Vec<Value> = parameters
+                .tools
+                .iter()
+                .map(|tool| self.tool(tool))
+                .collect();
+            body.insert("tools".to_owned(), tools.into());
+            let choice = if parameters.allow_text_output {
+                "auto"
+            } else {
+                "required"
+            };
+            body.insert("tool_choice".to_owned(), choice.into());
+            if let Some(parallel) = settings.get("parallel_tool_calls") {
+                body.insert("parallel_tool_calls".to_owned(), parallel.clone());
+            }
+        }
+        if let Some(Value::Object(extra)) = settings.get("extra_body") {
+            body.extend(extra.clone());
+        }
+        Value::Object(body)
+    }
+
+    fn tool(&self, tool: &ToolDefinition) -> Value {
+        let (parameters, strict) = openai_schema::transform(&tool.parameters);
+        let mut function = Map::new();
+        function.insert("name".to_owned(), tool.name.clone().into());
+        function.insert(
+            "description".to_owned(),
+            tool.description.clone().unwrap_or_default().into(),
+        );
+        function.insert("parameters".to_owned(), parameters);
+        if strict && self.provider.strict_tools {
+            function.insert("strict".to_owned(), true.into());
+        }
+        json!({ "type": "function", "function": function })
+    }
+
+    fn messages(&self, messages: &[Message]) -> Vec<Value> {
+        let mut out = Vec::new();
+        let newest = messages.iter().rev().find_map(|message| match message {
+            Message::Request(request) => Some(request),
+            Message::Response(_) => None,
+        });
+        for instructions in newest.iter().flat_map(|request| &request.instructions) {
+            out.push(self.system(instructions));
+        }
+        for message in messages {
+            match message {
+                Message::Request(request) => {
+                    out.extend(request.parts.iter().map(|part| self.request_part(part)))
+                }
+                Message::Response(response) => out.extend(self.assistant(response)),
+            }
+        }
+        out
+    }
+
+    fn system(&self, text: &str) -> Value {
+        // This one model family knows no system role.
+        let role = if self.model_name.starts_with("o1-mini") {
+            "user"
+        } else {
+            "system"
+        };
+        json!({ "role": role, "content": text })
+    }
+
+    fn request_part(&self, part: &RequestPart) -> Value {
+        match part {
+            RequestPart::SystemPrompt(text) => self.system(text),
+            RequestPart::UserPrompt(UserContent::Text(text)) => {
+                json!({ "role": "user", "content": text })
+            }
+            RequestPart::UserPrompt(UserContent::Parts(parts)) => {
+                let parts: Vec<Value> = parts
+                    .iter()
+                    .map(|text| json!({ "text": text, "type": "text" }))
+                    .collect();
+                json!({ "role": "user", "content": parts })
+            }
+            RequestPart::ToolReturn(result) => {
+                let content = match result.outcome {
+                    ToolOutcome::Success => tool_result_text(&result.content),
+                    ToolOutcome::Retried => tool_error_text(&result.content),
+                    // A failed result's structure goes as the text it would have been.
+                    ToolOutcome::Failed => {
+                        tool_error_text(&Value::String(tool_result_text(&result.content)))
+                    }
+                };
+                json!({ "role": "tool", "tool_call_id": result.tool_call_id, "content": content })
+            }
+        }
+    }
+
+    /// The assistant's message, or none for a response without text and calls: the API refuses an empty one.
+    fn assistant(&self, response: &ModelResponse) -> Option<Value> {
+        let mut texts = Vec::new();
+        let mut calls = Vec::new();
+        let mut fields: Vec<(&str, Vec<&str>)> = Vec::new();
+        for part in &response.parts {
+            match part {
+                ResponsePart::Text(text) => texts.push(text.clone()),
+                ResponsePart::ToolCall(call) => calls.push(json!({
+                    "id": call.tool_call_id,
+                    "type": "function",
+                    "function": { "name": call.tool_name, "arguments": arguments_text(&call.args) },
+                })),
+                ResponsePart::Thinking(thinking) => match self.thinking_field(thinking) {
+                    Some(field) => match fields.iter_mut().find(|(name, _)| *name == field) {
+                        Some((_, contents)) => contents.push(&thinking.content),
+                        None => fields.push((field, vec![&thinking.content])),
+                    },
+                    None => texts.push(format!("{}\n{}\n{}", THINK.0, thinking.content, THINK.1)),
+                },
+            }
+        }
+        if texts.is_empty() && calls.is_empty() {
+            return None;
+        }
+        let mut message = Map::new();
+        message.insert("role".to_owned(), "assistant".into());
+        for (field, contents) in fields {
+            message.insert(field.to_owned(), contents.join("\n\n").into());
+        }
+        let content = if texts.is_empty() {
+            Value::Null
+        } else {
+            texts.join("\n\n").into()
+        };
+        message.insert("content".to_owned(), content);
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), calls.into());
+        }
+        Some(Value::Object(message))
+    }
+
+    /// The field in which thinking goes back, or `None` for tagged text.
+    fn thinking_field<'a>(&self, thinking: &'a Thinking) -> Option<&'a str> {
+        match self.provider.thinking {
+            SendThinking::Field(field) => Some(field),
+            SendThinking::Auto => thinking.id.as_deref().filter(|id| {
+                *id != "content"
+                    && thinking.provider_name.as_deref() == Some(self.provider.provider_name)
+            }),
+        }
+    }
+
+    fn headers(&self, settings: &Map<String, Value>) -> Result<HeaderMap, ModelError> {
+        let mut headers = self.endpoint.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        if let Some(Value::Object(extra)) = settings.get("extra_headers") {
+            for (name, value) in extra {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                let (Ok(name), Ok(value)) =
+                    (name.parse::<HeaderName>(), text.parse::<HeaderValue>())
+                else {
+                    return Err(ModelError::Configuration(format!(
+                        "model_settings['extra_headers'] holds {name:?}, which can't be sent as an HTTP header"
+                    )));
+                };
+                headers.insert(name, value);
+            }
+        }
+        Ok(headers)
+    }
+
+    fn read(&self, body: &Value) -> Result<ModelResponse, ModelError> {
+        let choice = match body
+            .get("choices")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+        {
+            Some([choice, ..]) => choice,
+            Some([]) => return Err(self.invalid("its list of choices is empty")),
+            None => return Err(self.invalid("it has no list of choices")),
+        };
+        let Some(Value::Object(message)) = choice.get("message") else {
+            return Err(self.invalid("its first choice has no message"));
+        };
+        let text = |value: Option<&Value>| {
+            value
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let raw_reason = text(choice.get("finish_reason"));
+        let refusal = text(message.get("refusal"));
+        let mut details = Map::new();
+        match (&refusal, &raw_reason) {
+            (Some(refusal), _) => details.insert("refusal".to_owned(), refusal.clone().into()),
+            (None, Some(reason)) => {
+                details.insert("finish_reason".to_owned(), reason.clone().into())
+            }
+            (None, None) => None,
+        };
+        if let Some(tier) = text(body.get("service_tier")) {
+            details.insert("service_tier".to_owned(), tier.into());
+        }
+        let created = body
+            .get("created")
+            .and_then(Value::as_i64)
+            .filter(|seconds| *seconds != 0);
+        if let Some(created) =
+            created.and_then(|seconds| chrono::DateTime::from_timestamp(seconds, 0))
+        {
+            let created = created.to_rfc3339_opts(SecondsFormat::Secs, true);
+            details.insert("timestamp".to_owned(), created.into());
+        }
+        let finish_reason = match (&refusal, raw_reason.as_deref()) {
+            (Some(_), _) | (None, Some("content_filter")) => Some("content_filter"),
+            (None, None | Some("stop")) => Some("stop"),
+            (None, Some("length")) => Some("length"),
+            (None, Some("tool_calls" | "function_call")) => Some("tool_call"),
+            (None, Some(_)) => None,
+        };
+        Ok(ModelResponse {
+            parts: if refusal.is_some() {
+                Vec::new()
+            } else {
+                self.parts(message)?
+            },
+            usage: usage(body.get("usage")),
+            model_name: text(body.get("model")).unwrap_or_else(|| self.model_name.clone()),
+            finish_reason: finish_reason.map(str::to_owned),
+            provider_response_id: text(body.get("id")),
+            provider_name: self.provider.provider_name.to_owned(),
+            provider_url: Some(format!("{}/", self.endpoint.base_url.trim_end_matches('/'))),
+            provider_details: details,
+            timestamp: Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+        })
+    }
+
+    fn parts(&self, message: &Map<String, Value>) -> Result<Vec<ResponsePart>, ModelError> {
+        let mut parts = Vec::new();
+        let thinking = |content: &str, id: &str| {
+            ResponsePart::Thinking(Thinking {
+                content: content.to_owned(),
+                id: Some(id.to_owned()),
+                provider_name: Some(self.provider.provider_name.to_owned()),
+            })
+        };
+        for field in ["reasoning", "reasoning_content"] {
+            if let Some(Value::String(content)) = message.get(field)
+                && !content.is_empty()
+            {
+                parts.push(thinking(content, field));
+                break;
+            }
+        }
+        for (is_thinking, piece) in split_thinking(&content_text(message.get("content"))) {
+            parts.push(if is_thinking {
+                thinking(piece, "content")
+            } else {
+                ResponsePart::Text(piece.to_owned())
+            });
+        }
+        let calls = match message.get("tool_calls") {
+            Some(Value::Array(calls)) => calls.as_slice(),
+            _ => &[],
+        };
+        for call in calls {
+            let function = call.get("function");
+            let Some(name) = function
+                .and_then(|function| function.get("name"))
+                .and_then(Value::as_str)
+            else {
+                return Err(self.invalid("it holds a tool call without a function name"));
+            };
+            let args = match function.and_then(|function| function.get("arguments")) {
+                Some(Value::String(text)) => text.clone(),
+                None | Some(Value::Null) => String::new(),
+                Some(other) => other.to_string(),
+            };
+            let tool_call_id = match call.get("id").and_then(Value::as_str) {
+                Some(id) if !id.is_empty() => id.to_owned(),
+                _ => format!("pyd_ai_{}", uuid::Uuid::new_v4().simple()),
+            };
+            parts.push(ResponsePart::ToolCall(ToolCall {
+                tool_name: name.to_owned(),
+                args,
+                tool_call_id,
+            }));
+        }
+        Ok(parts)
+    }
+
+    fn invalid(&self, what: &str) -> ModelError {
+        ModelError::UnexpectedBehavior(format!(
+            "Invalid response from {} chat completions endpoint: {what}",
+            self.provider.provider_name
+        ))
+    }
+}
+
+#[async_trait]
+impl Model for OpenAiChat {
+    fn name(&self) -> &str {
+        &self.model_name
+    }
+
+    fn provider(&self) -> &str {
+        self.provider.provider_name
+    }
+
+    fn server(&self) -> Option<(String, u16)> {
+        let url = reqwest::Url::parse(&self.endpoint.base_url).ok()?;
+        Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+    }
+
+    async fn request(
+        &self,
+        messages: &[Message],
+        parameters: &RequestParameters,
+    ) -> Result<ModelResponse, ModelError> {
+        let timeout = parameters
+            .settings
+            .get("timeout")
+            .and_then(Value::as_f64)
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .unwrap_or(DEFAULT_TIMEOUT);
+        let request = Post {
+            url: self.url(),
+            headers: self.headers(&parameters.settings)?,
+            body: self.body(messages, parameters),
+            timeout,
+            model_name: self.model_name.clone(),
+        };
+        let answer = post(&self.client, &request).await?;
+        match serde_json::from_str(&answer.text) {
+            Ok(body @ Value::Object(_)) => self.read(&body),
+            _ => Err(ModelError::UnexpectedBehavior(format!(
+                "Invalid response from {} chat completions endpoint, expected JSON data",
+                self.provider.provider_name
+            ))),
+        }
+    }
+}
+
+/// A message's text; some servers send a list of parts in place of a string.
+fn content_text(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Value::String(text) => Some(text.as_str()),
+                part if part.get("type") == Some(&json!("text")) => {
+                    part.get("text").and_then(Value::as_str)
+                }
+                _ => None,
+            })
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+/// Splits text at thinking tags: `(is thinking, piece)`. A tag that is never closed is dropped.
+fn split_thinking(content: &str) -> Vec<(bool, &str)> {
+    let mut pieces = Vec::new();
+    let mut rest = content;
+    while let Some((before, after)) = rest.split_once(THINK.0) {
+        if !before.is_empty() {
+            pieces.push((false, before));
+        }
+        match after.split_once(THINK.1) {
+            Some((thinking, after)) => {
+                pieces.push((true, thinking));
+                rest = after;
+            }
+            None => {
+                pieces.push((false, after));
+                rest = "";
+            }
+        }
+    }
+    if !rest.is_empty() {
+        pieces.push((false, rest));
+    }
+    pieces
+}
+
+fn usage(usage: Option<&Value>) -> RequestUsage {
+    let Some(usage) = usage.filter(|usage| usage.is_object()) else {
+        return RequestUsage {
+            unmeasured: true,
+            ..RequestUsage::default()
+        };
+    };
+    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    RequestUsage {
+        input_tokens: count("/prompt_tokens"),
+        output_tokens: count("/completion_tokens"),
+        cache_read_tokens: count("/prompt_tokens_details/cached_tokens"),
+        cache_write_tokens: count("/prompt_tokens_details/cache_write_tokens"),
+        output_reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
+        unmeasured: false,
+        cost: None,
+    }
+}

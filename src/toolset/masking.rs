@@ -1,0 +1,64 @@
+//! Masks known secrets in what tools give back, before the model or a log sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::agent::{ToolDefinition, ToolError, Toolset};
+use crate::secrets::Masker;
+
+/// A toolset whose results and error texts hold no known secret. Arguments pass as they are: they came from the model.
+///
+/// A result that is itself JSON text is masked as text, so a toolset that counts bytes or cuts its output masks its
+/// values before it writes them; masking twice changes nothing.
+pub struct MaskingToolset {
+    wrapped: Arc<dyn Toolset>,
+    masker: Masker,
+}
+
+impl MaskingToolset {
+    /// Masks with everything `masker` knows at the time of a result.
+    #[must_use]
+    pub fn new(wrapped: Arc<dyn Toolset>, masker: Masker) -> Self {
+        Self { wrapped, masker }
+    }
+
+    fn masked(&self, error: ToolError) -> ToolError {
+        let mask = |text: String| self.masker.mask_str(&text).into_owned();
+        match error {
+            ToolError::Retry(text) => ToolError::Retry(mask(text)),
+            ToolError::Failed(text) => ToolError::Failed(mask(text)),
+            ToolError::Fatal(text) => ToolError::Fatal(mask(text)),
+        }
+    }
+}
+
+#[async_trait]
+impl Toolset for MaskingToolset {
+    fn id(&self) -> String {
+        self.wrapped.id()
+    }
+
+    fn label(&self) -> &'static str {
+        self.wrapped.label()
+    }
+
+    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+        self.wrapped
+            .tools()
+            .await
+            .map_err(|error| self.masked(error))
+    }
+
+    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+        match self.wrapped.call(name, args).await {
+            Ok(value) => Ok(self.masker.mask_value(value)),
+            Err(error) => Err(self.masked(error)),
+        }
+    }
+
+    async fn close(&self) {
+        self.wrapped.close().await;
+    }
+}
