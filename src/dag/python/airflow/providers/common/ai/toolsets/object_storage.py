@@ -1,0 +1,43 @@
+"""`ObjectStorageToolset`: files of an object store as tools."""
+
+from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_max_retries, check_tool_prefix
+
+
+class ObjectStorageToolset(AirflowToolset):
+    """Lists and reads files below a path."""
+
+    agent_template_fields = ("_path", "_conn_id")
+
+    def __init__(
+        self,
+        path,
+        *,
+        conn_id=None,
+        max_files=200,
+        max_read_bytes=10485760,
+        max_output_bytes=51200,
+        tool_prefix="",
+        max_retries=None,
+    ):
+        for name, limit in (
+            ("max_files", max_files),
+            ("max_read_bytes", max_read_bytes),
+            ("max_output_bytes", max_output_bytes),
+        ):
+            if limit < 1:
+                raise ValueError(f"{name} must be at least 1, got {limit}.")
+        check_tool_prefix(tool_prefix)
+        check_max_retries(max_retries)
+        self._path = path
+        self._conn_id = conn_id
+        self._max_files = max_files
+        self._max_read_bytes = max_read_bytes
+        self._max_output_bytes = max_output_bytes
+        self._tool_prefix = tool_prefix
+        self._max_retries = max_retries
+
+    @property
+    def id(self):
+        """`object-storage-`, the connection and the prefix."""
+        suffix = f"-{self._tool_prefix}" if self._tool_prefix else ""
+        return f"object-storage-{self._conn_id or 'default'}{suffix}"

@@ -1,0 +1,20 @@
+"""`AgentSkillsToolset`: skills that an agent loads."""
+
+from airflow.providers.common.ai.utils.toolset_base import check_max_retries
+from pydantic_ai.toolsets.abstract import AbstractToolset
+
+
+class AgentSkillsToolset(AbstractToolset):
+    """Offers skills from folders and git repositories."""
+
+    def __init__(self, sources, *, exclude_tools=None, exclude_resources=None, max_retries=None):
+        check_max_retries(max_retries)
+        self._sources = list(sources)
+        self._exclude_tools = exclude_tools
+        self._exclude_resources = exclude_resources
+        self._max_retries = max_retries
+
+    @property
+    def id(self):
+        """None."""
+        return None

@@ -1,0 +1,1 @@
+"""Helpers of the provider that Dag files import."""

@@ -1,0 +1,40 @@
+"""The base of the provider's toolsets."""
+
+from pydantic_ai.toolsets.abstract import AbstractToolset
+
+
+class AirflowToolset(AbstractToolset):
+    """A toolset whose subclasses define `execute_tool`."""
+
+    agent_template_fields = ()
+
+    async def execute_tool(self, name, tool_args, ctx=None):
+        """Runs a tool."""
+        raise NotImplementedError
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Runs a tool."""
+        return await self.execute_tool(name, tool_args, ctx)
+
+
+def check_max_retries(max_retries):
+    """Refuses a negative number of retries."""
+    if max_retries is not None and max_retries < 0:
+        raise ValueError(f"max_retries must not be negative, got {max_retries}.")
+
+
+def check_tool_prefix(tool_prefix):
+    """Refuses a prefix that can't begin a tool's name."""
+    if tool_prefix and not tool_prefix.isidentifier():
+        raise ValueError(f"tool_prefix must be a valid Python identifier, got {tool_prefix!r}.")
+
+
+def iter_toolsets(toolset):
+    """The toolsets at the ends of wrappers and combinations."""
+    if hasattr(toolset, "wrapped"):
+        yield from iter_toolsets(toolset.wrapped)
+    elif hasattr(toolset, "toolsets"):
+        for inner in toolset.toolsets:
+            yield from iter_toolsets(inner)
+    else:
+        yield toolset

@@ -1,0 +1,87 @@
+"""Python functions as tools."""
+
+from pydantic_ai.toolsets.abstract import AbstractToolset
+
+
+class FunctionToolset(AbstractToolset):
+    """A toolset of Python functions."""
+
+    def __init__(
+        self,
+        tools=(),
+        *,
+        max_retries=None,
+        timeout=None,
+        docstring_format="auto",
+        require_parameter_descriptions=False,
+        schema_generator=None,
+        strict=None,
+        sequential=False,
+        requires_approval=False,
+        metadata=None,
+        defer_loading=False,
+        include_return_schema=None,
+        id=None,
+        instructions=None,
+    ):
+        self.tools = {}
+        self._id = id
+        self.max_retries = max_retries
+        self.timeout = timeout
+        self.docstring_format = docstring_format
+        self.require_parameter_descriptions = require_parameter_descriptions
+        self.schema_generator = schema_generator
+        self.strict = strict
+        self.sequential = sequential
+        self.requires_approval = requires_approval
+        self.metadata = metadata
+        self._defer_loading = defer_loading
+        self.include_return_schema = include_return_schema
+        self._instructions = instructions
+        for tool in tools:
+            if hasattr(tool, "function"):
+                self.add_tool(tool)
+            else:
+                self.add_function(tool)
+
+    @property
+    def id(self):
+        """The name of the toolset."""
+        return self._id
+
+    def add_tool(self, tool):
+        """Adds a `Tool`."""
+        if tool.name in self.tools:
+            from pydantic_ai.exceptions import UserError
+
+            raise UserError(f"Tool name conflicts with existing tool: {tool.name!r}")
+        self.tools[tool.name] = tool
+
+    def add_function(self, func, takes_ctx=None, **kwargs):
+        """Adds a function."""
+        from pydantic_ai.tools import Tool
+
+        kwargs.setdefault("max_retries", self.max_retries)
+        kwargs.setdefault("requires_approval", self.requires_approval)
+        kwargs.setdefault("sequential", self.sequential)
+        self.add_tool(Tool(func, takes_ctx=takes_ctx, **kwargs))
+
+    def tool(self, func=None, /, **kwargs):
+        """A decorator that adds a function that takes the run's context first."""
+        return self._decorator(func, True, kwargs)
+
+    def tool_plain(self, func=None, /, **kwargs):
+        """A decorator that adds a function."""
+        return self._decorator(func, False, kwargs)
+
+    def _decorator(self, func, takes_ctx, kwargs):
+        def decorate(function):
+            self.add_function(function, takes_ctx, **kwargs)
+            return function
+
+        return decorate if func is None else decorate(func)
+
+    def instructions(self, func):
+        """A decorator for a function that adds to the system prompt."""
+        self._instructions = func
+        return func

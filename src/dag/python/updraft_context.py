@@ -1,0 +1,204 @@
+"""Calls Dag code with Airflow's context."""
+
+import sys
+
+import updraft_values
+from updraft_signature import call_arguments, parameters
+
+# The Dags of the loaded file, by id; for `context["dag"]` and `context["task"]`.
+dags = {}
+
+
+class LazyContext(dict):
+    """A context whose dearer values are made when they are asked for."""
+
+    def __init__(self, values, lazy):
+        super().__init__(values)
+        self._lazy = lazy
+
+    def __missing__(self, key):
+        make = self._lazy.pop(key, None)
+        if make is None:
+            raise KeyError(key)
+        value = make()
+        dict.__setitem__(self, key, value)
+        return value
+
+    def __contains__(self, key):
+        return dict.__contains__(self, key) or key in self._lazy
+
+    def get(self, key, default=None):
+        """The value, made if need be."""
+        return self[key] if key in self else default
+
+    def whole(self):
+        """Everything, as a plain dict."""
+        for key in list(self._lazy):
+            self[key]
+        return dict(self.items())
+
+    def _made(self):
+        for key in list(self._lazy):
+            self[key]
+        return self
+
+    def __iter__(self):
+        return dict.__iter__(self._made())
+
+    def __len__(self):
+        return dict.__len__(self) + len(self._lazy)
+
+    def keys(self):
+        """Every key."""
+        return dict.keys(self._made())
+
+    def items(self):
+        """Every key with its value."""
+        return dict.items(self._made())
+
+    def values(self):
+        """Every value."""
+        return dict.values(self._made())
+
+    def update(self, *args, **kwargs):
+        """Adds or replaces values."""
+        for key, value in dict(*args, **kwargs).items():
+            self._lazy.pop(key, None)
+            dict.__setitem__(self, key, value)
+
+    def __setitem__(self, key, value):
+        self._lazy.pop(key, None)
+        dict.__setitem__(self, key, value)
+
+    def copy(self):
+        """A plain copy."""
+        return self.whole()
+
+
+def build(given):
+    """The context of a running task, from what Rust says about it (see `for_dag_code` in task/context.rs)."""
+    from airflow.sdk.execution_time.task_instance import DagRun, TaskInstance
+
+    dag = dags.get(given.get("dag_id"))
+    task = dag.task_dict.get(given.get("task_id")) if dag is not None else None
+    ti = TaskInstance(given.get("ti") or {}, task, given)
+    dag_run = DagRun(given.get("dag_run") or {})
+    values = {
+        "dag": dag,
+        "dag_run": dag_run,
+        "inlets": getattr(task, "inlets", []),
+        "outlets": getattr(task, "outlets", []),
+        "map_index_template": given.get("map_index_template"),
+        "params": updraft_values.decode(given.get("params") or {}),
+        "run_id": given.get("run_id"),
+        "task": task,
+        "task_instance": ti,
+        "task_reschedule_count": given.get("task_reschedule_count") or 0,
+        "templates_dict": updraft_values.decode(given.get("templates_dict")),
+        "ti": ti,
+        "try_number": ti.try_number,
+        "partition_key": (given.get("dag_run") or {}).get("partition_key"),
+        "task_instance_key_str": "__".join(
+            str(part) for part in (given.get("dag_id"), given.get("task_id"), given.get("run_id"))
+        ),
+    }
+    lazy = {
+        "conn": lambda: _accessors().ConnectionAccessor(),
+        "var": lambda: _accessors().variables(),
+        "macros": lambda: __import__("airflow.sdk.execution_time.macros", None, None, ["macros"]),
+        "outlet_events": lambda: _accessors().OutletEvents(),
+        "inlet_events": lambda: _accessors().InletEvents(),
+        "triggering_asset_events": lambda: _accessors().triggering_asset_events(
+            given.get("triggering_asset_events") or []
+        ),
+        "partition_date": lambda: moment((given.get("dag_run") or {}).get("partition_date")),
+        "prev_start_date_success": lambda: None,
+        "prev_end_date_success": lambda: None,
+    }
+    logical_date = given.get("logical_date")
+    if logical_date:
+        day = logical_date[:10]
+        values["ds"] = day
+        values["ds_nodash"] = day.replace("-", "")
+        values["task_instance_key_str"] = f"{given.get('dag_id')}__{given.get('task_id')}__{values['ds_nodash']}"
+        lazy["logical_date"] = lambda: moment(logical_date)
+        lazy["data_interval_start"] = lambda: moment(given.get("data_interval_start"))
+        lazy["data_interval_end"] = lambda: moment(given.get("data_interval_end"))
+        lazy["prev_data_interval_start_success"] = lambda: None
+        lazy["prev_data_interval_end_success"] = lambda: None
+        lazy["ts"] = lambda: moment(logical_date).isoformat()
+        lazy["ts_nodash"] = lambda: moment(logical_date).strftime("%Y%m%dT%H%M%S")
+        lazy["ts_nodash_with_tz"] = lambda: moment(logical_date).isoformat().replace("-", "").replace(":", "")
+    return LazyContext(values, lazy)
+
+
+def _accessors():
+    import airflow.sdk.execution_time.context as accessors
+
+    return accessors
+
+
+def moment(text):
+    """A pendulum datetime from ISO text; None stays None."""
+    if text is None:
+        return None
+    import pendulum
+
+    return pendulum.parse(text)
+
+
+def call(function, args, kwargs, given):
+    """Calls a function of the Dag file, and runs what it gives to the end."""
+    if given is None:
+        return finish(function(*args, **kwargs))
+    from airflow.sdk.definitions.context import set_current_context
+
+    context = build(given)
+    context.update(kwargs)
+    takes_everything = any(p.kind == "VAR_KEYWORD" for p in parameters(function))
+    with set_current_context(context):
+        named = call_arguments(function, args, context.whole() if takes_everything else context)
+        return finish(function(*args, **named), context)
+
+
+def resolve(value, given):
+    """The value of something that is known only while a task runs."""
+    from airflow.sdk.definitions.context import set_current_context
+
+    context = build(given or {})
+    with set_current_context(context):
+        return value.resolve(context)
+
+
+def finish(result, context=None):
+    """Runs a coroutine to its end and exhausts a generator; what else there is comes back as it is."""
+    if hasattr(result, "send") and hasattr(result, "throw"):
+        if hasattr(result, "cr_code"):
+            return run_coroutine(result)
+        if hasattr(result, "gi_code"):
+            return _exhaust(result, context)
+    return result
+
+
+def run_coroutine(coroutine):
+    """Runs a coroutine to its end; on an event loop when the Dag code uses one."""
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        return asyncio.run(coroutine)
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("the coroutine waits for something, but nothing in the Dag file has imported asyncio")
+
+
+def _exhaust(generator, context):
+    while True:
+        try:
+            item = next(generator)
+        except StopIteration as stop:
+            return stop.value
+        if context is not None and hasattr(item, "asset") and hasattr(item, "extra"):
+            context["outlet_events"][item.asset].extra.update(item.extra or {})

@@ -1,0 +1,239 @@
+"""What a loaded Dag file says, as the plain data of `dag/definitions.rs`."""
+
+from airflow.sdk.definitions._internal.node import NOTSET
+from updraft_values import argument, keep, short_repr
+
+def dag_file(dags):
+    """`DagFile`."""
+    return {"dags": [_dag(dag) for dag in dags], "unavailable_modules": _unavailable_modules()}
+
+
+def _unavailable_modules():
+    import sys
+
+    unavailable = sys.modules.get("updraft_unavailable")
+    modules = getattr(unavailable, "modules", None)
+    return sorted(modules() if callable(modules) else modules or ())
+
+
+def _params(params):
+    values = {}
+    schemas = {}
+    for name, param in params.raw_items():
+        if param.value is not NOTSET:
+            values[name] = _plain(param.value)
+        schema = {key: _plain(item) for key, item in param.schema.items()}
+        if param.description is not None:
+            schema.setdefault("description", param.description)
+        if schema:
+            schemas[name] = schema
+    return values, schemas
+
+
+def _plain(value):
+    """JSON without references: for params, which Airflow keeps as JSON."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(getattr(value, "value", value))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return str(value)
+
+
+def _dag(dag):
+    params, schemas = _params(dag.params)
+    mapped_over = _mapped_over(dag)
+    return {
+        "dag_id": dag.dag_id,
+        "location": dag._location,
+        "params": params,
+        "params_schema": schemas,
+        "render_template_as_native_obj": dag.render_template_as_native_obj,
+        "template_searchpath": [str(path) for path in dag.template_searchpath or ()],
+        "user_defined_macros": [[name, argument(v)] for name, v in (dag.user_defined_macros or {}).items()],
+        "user_defined_filters": [[name, argument(v)] for name, v in (dag.user_defined_filters or {}).items()],
+        "tasks": [_task(task, mapped_over) for task in dag.tasks],
+    }
+
+
+def _mapped_over(dag):
+    """Ids of the tasks whose return values something is expanded over."""
+    found = set()
+    groups = set()
+    for task in dag.tasks:
+        if task.is_mapped:
+            found.update(operator.task_id for operator, _ in task.expand_input.iter_references())
+        for group in task.iter_mapped_task_groups():
+            if id(group) not in groups:
+                groups.add(id(group))
+                found.update(operator.task_id for operator, _ in group._expand_input.iter_references())
+    return found
+
+
+def _seconds(value):
+    return value.total_seconds() if hasattr(value, "total_seconds") else value
+
+
+def _expansion(expand_input):
+    if isinstance(expand_input.value, dict):
+        return {"product": [[name, argument(value)] for name, value in expand_input.value.items()]}
+    return {"kwargs": argument(expand_input.value)}
+
+
+def _task(task, mapped_over):
+    params, schemas = _params(task.params)
+    cls = task.operator_class if task.is_mapped else type(task)
+    expansions = [_expansion(group._expand_input) for group in task.iter_mapped_task_groups()]
+    expansions.reverse()
+    if task.is_mapped:
+        expansions.append(_expansion(task.expand_input))
+    return {
+        "task_id": task.task_id,
+        "operator": task.operator_name,
+        "module": cls.__module__,
+        "location": task._location,
+        "upstream_task_ids": sorted(task.upstream_task_ids),
+        "downstream_task_ids": sorted(task.downstream_task_ids),
+        "queue": task.queue,
+        "retries": max(task.retries or 0, 0),
+        "retry_delay": _seconds(task.retry_delay),
+        "execution_timeout": _seconds(task.execution_timeout),
+        "do_xcom_push": bool(task.do_xcom_push),
+        "multiple_outputs": bool(task.multiple_outputs),
+        "trigger_rule": str(getattr(task.trigger_rule, "value", task.trigger_rule)),
+        "map_index_template": task.map_index_template,
+        "params": params,
+        "params_schema": schemas,
+        "template_fields": list(task.template_fields),
+        "expansions": expansions,
+        "mapped_over": task.task_id in mapped_over,
+        "outlets": _assets(task.outlets),
+        "inlets": _assets(task.inlets),
+        "kind": _kind(task, cls),
+    }
+
+
+def _assets(items):
+    if not isinstance(items, (list, tuple, set)):
+        items = [items] if items is not None else []
+    profiles = []
+    for item in items:
+        profile = getattr(item, "_updraft_profile", None)
+        if profile is not None:
+            profiles.append(profile())
+    return profiles
+
+
+class _Settings:
+    """A task's constructor arguments: those of a plain task, or what `.partial` was given with defaults for the rest."""
+
+    def __init__(self, task):
+        self._task = task
+        self._expanded = ()
+        if task.is_mapped:
+            value = task.expand_input.value
+            self._expanded = value if isinstance(value, dict) else ()
+
+    def __getattr__(self, name):
+        task = self._task
+        if not task.is_mapped:
+            return getattr(task, name, None)
+        if name in self._expanded and task.python_callable is None:
+            return None
+        if name == "python_callable" and task.python_callable is not None:
+            return task.python_callable
+        try:
+            return getattr(task, name)
+        except AttributeError:
+            return None
+
+
+def _kind(task, cls):
+    definer = next((base for base in cls.__mro__ if "_updraft_kind" in base.__dict__), None)
+    kind = definer._updraft_kind if definer is not None else None
+    reason = cls._updraft_reason
+    if kind is not None and cls.execute is not definer.execute:
+        reason = f"the class overrides execute of {definer.__name__}, which is not run natively yet"
+        kind = None
+    settings = _Settings(task)
+    if kind is not None:
+        for hook in ("_pre_execute_hook", "_post_execute_hook", "pre_execute", "post_execute"):
+            if getattr(settings, hook, None) is not None and (hook[0] == "_" or task.is_mapped):
+                reason = f"{hook.removeprefix('_').removesuffix('_hook')} hooks are not run natively yet"
+                kind = None
+                break
+    if kind == "agent":
+        return {"agent": _agent(settings)}
+    if kind == "python":
+        call = _call(settings)
+        if call is not None:
+            return {"python": call}
+        reason = "its python_callable is known only when the Dag runs"
+    if kind == "empty":
+        return "empty"
+    return {"unsupported": {"reason": reason}}
+
+
+def _call(settings):
+    function = settings.python_callable
+    if function is None:
+        return None
+    return {
+        "function": keep(function),
+        "name": getattr(function, "__name__", type(function).__name__),
+        "op_args": argument(settings.op_args),
+        "op_kwargs": argument(settings.op_kwargs),
+        "templates_dict": argument(settings.templates_dict),
+    }
+
+
+def _agent(settings):
+    decorated = settings.python_callable is not None
+    agent_params = settings.agent_params
+    toolsets = settings.toolsets
+    if not toolsets and isinstance(agent_params, dict):
+        toolsets = agent_params.get("toolsets")
+    return {
+        "prompt_function": _call(settings) if decorated else None,
+        "prompt": None if decorated else argument(settings.prompt),
+        "llm_conn_id": argument(settings.llm_conn_id),
+        "model_id": argument(settings.model_id),
+        "fallback_conn_ids": argument(settings.fallback_conn_ids),
+        "system_prompt": argument(settings.system_prompt),
+        "agent_params": argument(agent_params),
+        "message_history": argument(settings.message_history),
+        "usage_limits": argument(settings.usage_limits),
+        "output_type": _output_type(settings.output_type),
+        "toolsets": [_toolset(toolset) for toolset in toolsets or ()],
+        "capabilities": [argument(capability) for capability in settings.capabilities or ()],
+        "enable_tool_logging": bool(settings.enable_tool_logging),
+        "durable": bool(settings.durable),
+        "cache_prompt": bool(settings.cache_prompt),
+        "serialize_output": bool(settings.serialize_output),
+        "enable_hitl_review": bool(settings.enable_hitl_review),
+    }
+
+
+def _output_type(output_type):
+    if output_type is str or output_type is None:
+        return "text"
+    name = getattr(output_type, "__name__", None) or short_repr(output_type)
+    return {"python": {"handle": keep(output_type), "name": name}}
+
+
+def _toolset(toolset):
+    spec = getattr(toolset, "_updraft_spec", None)
+    if spec is not None:
+        described = spec(_toolset)
+        if described is not None:
+            return described
+    cls = type(toolset) if not isinstance(toolset, type) and not hasattr(toolset, "__code__") else toolset
+    return {
+        "unsupported": {
+            "class": getattr(cls, "__name__", type(toolset).__name__),
+            "module": getattr(cls, "__module__", None) or type(toolset).__module__,
+        }
+    }

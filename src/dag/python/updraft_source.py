@@ -1,0 +1,30 @@
+"""Where in the user's files something happens."""
+
+import sys
+
+
+def _marker():
+    pass
+
+
+_OWN_FILE = _marker.__code__.co_filename
+# In the binary the stand-ins are frozen and named alike; on disk they share a folder.
+_OWN_PREFIX = _OWN_FILE[: -len("updraft_source.py")] if _OWN_FILE.endswith("/updraft_source.py") else None
+
+
+def is_own(filename):
+    """Is this one of the stand-ins or of the frozen standard library, and none of the user's files?"""
+    if filename.startswith(("<frozen", "frozen ")) or filename == _OWN_FILE:
+        return True
+    return _OWN_PREFIX is not None and filename.startswith(_OWN_PREFIX)
+
+
+def user_location():
+    """File and line of the innermost frame that is the user's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_own(filename):
+            return {"file": filename, "line": frame.f_lineno or 0}
+        frame = frame.f_back
+    return {"file": "", "line": 0}
