@@ -175,9 +175,6 @@ const DEFAULTS: &[Section] = &[
         "traces",
         &[
             ("otel_on", "False"),
-            ("otel_host", "localhost"),
-            ("otel_port", "8889"),
-            ("otel_service", "Airflow"),
             ("otel_ssl_active", "False"),
             ("task_runner_flush_timeout_milliseconds", "30000"),
         ],
