@@ -108,7 +108,7 @@ def test_a_password_in_a_tool_result_reads_as_stars_everywhere(
         [
             call("query", sql="SELECT note FROM notes"),
             call("query", sql="SELECT no_such_column FROM notes"),
-            lambda request: say("The note says: " + json.loads(request["messages"][3]["content"])["rows"][0][0]),
+            lambda request: say("The note says: " + json.loads(request["messages"][2]["content"])["rows"][0][0]),
         ],
     )
     run, state = airflow.run_dag("secret_echo")

@@ -158,7 +158,12 @@ class ModelServer:
             return
         turn = script.turns[number]
         if callable(turn):
-            turn = turn(body)
+            try:
+                turn = turn(body)
+            except Exception as error:
+                self.violations.append(f"{body['model']}: the script's turn {number} raised {error!r} on {body['messages']}"[:2000])
+                self._send(http, 400, {"error": {"message": "the script is broken"}})
+                return
         time.sleep(turn.delay)
         message: dict[str, Any] = {"role": "assistant", "content": turn.text}
         if turn.calls:
