@@ -139,13 +139,13 @@ fn fragment(
             _ => fail("string_type", "Input should be a valid string"),
         },
         Some("integer") => integer(value)
-            .or_else(|(kind, message)| Err(fail(kind, message)))
+            .map_err(|(kind, message)| fail(kind, message))
             .ok(),
         Some("number") => number(value)
-            .or_else(|(kind, message)| Err(fail(kind, message)))
+            .map_err(|(kind, message)| fail(kind, message))
             .ok(),
         Some("boolean") => boolean(value)
-            .or_else(|(kind, message)| Err(fail(kind, message)))
+            .map_err(|(kind, message)| fail(kind, message))
             .ok(),
         Some("null") => match value {
             Value::Null => Some((Value::Null, Closeness::Exact)),

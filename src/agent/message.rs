@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     Request(ModelRequest),
-    Response(ModelResponse),
+    Response(Box<ModelResponse>),
 }
 
 /// What goes to the model: prompts and tool results.

@@ -191,7 +191,9 @@ impl Agent {
             self.limits.check_before_request(&state.usage)?;
             state.turn += 1;
             let response = self.ask(state, &tools, span).await?;
-            state.messages.push(Message::Response(response.clone()));
+            state
+                .messages
+                .push(Message::Response(Box::new(response.clone())));
             state.usage.requests += 1;
             state.usage += &response.usage;
             self.limits

@@ -240,11 +240,11 @@ mod tests {
                 }),
             ]
         );
-        messages.push(Message::Response(first));
+        messages.push(Message::Response(Box::new(first)));
         let second = model.request(&messages, &parameters).await.unwrap();
         assert_eq!(second.parts, vec![ResponsePart::Text("One.".to_owned())]);
         assert_eq!(second.usage.input_tokens, 3);
-        messages.push(Message::Response(second));
+        messages.push(Message::Response(Box::new(second)));
         assert_eq!(
             model
                 .request(&messages, &parameters)
