@@ -6,6 +6,7 @@
 mod masking;
 mod otlp;
 mod task_span;
+pub mod worker_log;
 
 pub use otlp::{GenAi, Telemetry, TelemetryError};
 pub use task_span::{TaskSpan, identity, propagate};
