@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,9 +60,9 @@ def every_tool_call_has_its_result(model: ModelServer) -> Iterator[None]:
 def readme_policy() -> str:
     """The cluster policy as the README prints it: what readers copy is what is tested."""
     text = (ROOT / "README.md").read_text()
-    found = re.search(r"airflow_local_settings\.py.*?```python\n(.*?)```", text, re.S)
+    found = re.search(r"airflow_local_settings\.py.*?```python\n(.*?)\n *```", text, re.S)
     assert found, "README.md shows no airflow_local_settings.py"
-    return found.group(1)
+    return textwrap.dedent(found.group(1))
 
 
 @pytest.fixture(scope="session")

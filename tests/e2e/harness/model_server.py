@@ -62,7 +62,7 @@ def transcript(document: dict[str, Any]) -> list[Step]:
     return [
         Turn(
             text=turn.get("text"),
-            calls=[(made["name"], made["arguments"]) for made in turn.get("tool_calls", [])],
+            calls=[(made["name"], made["args"]) for made in turn.get("tool_calls", [])],
             usage=turn.get("usage", {}),
         )
         for turn in document["turns"]
