@@ -30,10 +30,8 @@ def load(path):
 
 def module_name(path):
     """The name under which Airflow imports a Dag file: its classes carry it in XComs."""
-    try:
-        from _sha1 import sha1
-    except ImportError:
-        from hashlib import sha1
+    # hashlib imports `_hashlib`, without which the interpreter has no type for what `_sha1` makes.
+    from hashlib import sha1
 
     digest = sha1(path.encode("utf-8", "surrogateescape")).hexdigest()
     file_name = path.rpartition("/")[2]
