@@ -6,6 +6,7 @@
 pub mod bundle;
 pub mod config;
 pub mod connection;
+pub mod edge;
 pub mod execution;
 pub mod frame;
 pub mod python_text;

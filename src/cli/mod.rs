@@ -8,6 +8,7 @@
 mod check;
 mod run;
 mod task;
+mod worker;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ struct Arguments {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Worker(worker::Arguments),
 }
 
 /// The whole program: reads the command line, runs the command, says what went wrong.
@@ -44,6 +46,7 @@ pub fn main() -> ExitCode {
         (None, Some(comm), Some(logs)) => task::run(comm, logs),
         (Some(Command::Run(arguments)), ..) => run::run(arguments),
         (Some(Command::Check(arguments)), ..) => check::run(arguments),
+        (Some(Command::Worker(arguments)), ..) => worker::run(arguments),
         (None, ..) => {
             eprint!("{}", Arguments::command().render_help());
             return ExitCode::from(2);

@@ -2,6 +2,7 @@
 //! and delivering its final state. Everything here works with any [`ControlPlane`](crate::control_plane::ControlPlane)
 //! and any [`LogSink`]; nothing here knows the Edge API.
 
+pub mod heartbeat;
 mod lines;
 mod peer;
 mod run;

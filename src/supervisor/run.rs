@@ -75,6 +75,8 @@ pub enum StopReason {
     ServerTerminated {
         /// The server's words, for the task log.
         detail: String,
+        /// Does the same try run somewhere else?
+        elsewhere: bool,
     },
     /// Heartbeats failed for too long. The try has failed.
     HeartbeatsFailed,
@@ -345,7 +347,7 @@ fn say_broken(log: &TaskLog, error: &FrameError) -> bool {
 
 fn say_why(log: &TaskLog, reason: &StopReason) {
     match reason {
-        StopReason::ServerTerminated { detail } => log.say(
+        StopReason::ServerTerminated { detail, .. } => log.say(
             "error",
             "Server indicated the task shouldn't be running anymore. Terminating process",
             json!({ "detail": detail }),

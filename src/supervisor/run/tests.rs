@@ -344,6 +344,7 @@ async fn a_process_that_ends_before_it_connects_is_a_failed_try_with_its_stderr_
 #[tokio::test]
 async fn a_task_that_the_server_disowns_is_stopped_and_nothing_is_reported() {
     let stop = StopReason::ServerTerminated {
+        elsewhere: false,
         detail: "gone".into(),
     };
     let ran = Run {

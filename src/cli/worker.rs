@@ -1,0 +1,116 @@
+//! `updraft worker`: takes the place of `airflow edge worker` for agent tasks.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing_subscriber::EnvFilter;
+
+use crate::airflow::config::Config;
+use crate::worker::{Settings, run as run_worker};
+
+/// Run tasks for an Airflow that uses the EdgeExecutor.
+///
+/// Configured as Airflow's own worker: AIRFLOW__SECTION__KEY variables, then airflow.cfg under AIRFLOW_HOME. At least
+/// [edge] api_url and [api_auth] jwt_secret must be set. The options here win over both.
+///
+/// SIGTERM or SIGINT: takes no new jobs and ends when the running tasks have ended. A second one terminates them.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Queues to serve, separated by commas. Give this worker queues of its own: other queues may hold work for Python.
+    #[arg(short, long, value_delimiter = ',', required = true)]
+    queues: Vec<String>,
+    /// How many tasks run at a time [default: [edge] worker_concurrency, 8].
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    concurrency: Option<u32>,
+    /// The worker's name; unique among all workers [default: the name of this machine].
+    #[arg(long, value_name = "NAME")]
+    worker_name: Option<String>,
+    /// URL of the Edge API, ending in /edge_worker/v1/rpcapi [default: [edge] api_url].
+    #[arg(long, value_name = "URL")]
+    api_url: Option<String>,
+    /// URL of the Execution API [default: [core] execution_api_server_url, else derived from the Edge API's].
+    #[arg(long, value_name = "URL")]
+    execution_api_url: Option<String>,
+    /// Version of Airflow to report; the server may take its own only [default: 3.3.2, or AIRFLOW__UPDRAFT__AIRFLOW_VERSION].
+    #[arg(long, value_name = "VERSION")]
+    airflow_version: Option<String>,
+    /// Version of the edge3 provider to report [default: 5.1.0, or AIRFLOW__UPDRAFT__EDGE_PROVIDER_VERSION].
+    #[arg(long, value_name = "VERSION")]
+    edge_provider_version: Option<String>,
+}
+
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut config = Config::from_env();
+    let flags = [
+        (
+            "edge",
+            "worker_concurrency",
+            arguments.concurrency.map(|slots| slots.to_string()),
+        ),
+        ("edge", "api_url", arguments.api_url),
+        (
+            "core",
+            "execution_api_server_url",
+            arguments.execution_api_url,
+        ),
+        ("updraft", "airflow_version", arguments.airflow_version),
+        (
+            "updraft",
+            "edge_provider_version",
+            arguments.edge_provider_version,
+        ),
+    ];
+    for (section, key, value) in flags {
+        if let Some(value) = value {
+            config = config.with_flag(section, key, value);
+        }
+    }
+    start_log(&config)?;
+    // A worker waits most of the time: two threads serve many tasks and keep heartbeats on time.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(8)
+        .enable_all()
+        .build()
+        .context("the worker's threads can't be started")?;
+    runtime.block_on(async {
+        let settings =
+            Settings::from_config(&config, arguments.worker_name, Some(arguments.queues))?;
+        let (tell, shutdown) = mpsc::unbounded_channel();
+        for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+            let mut signals = signal(kind).context("signals can't be received")?;
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() && tell.send(()).is_ok() {}
+            });
+        }
+        run_worker(settings, shutdown).await?;
+        anyhow::Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The worker's own log: lines for a person, on stderr. `RUST_LOG` refines `[logging] logging_level`.
+fn start_log(config: &Config) -> anyhow::Result<()> {
+    let level = config
+        .text("logging", "logging_level")?
+        .unwrap_or_default()
+        .to_lowercase();
+    let level = match level.as_str() {
+        "debug" | "error" => level.as_str(),
+        "warning" | "warn" => "warn",
+        "critical" | "fatal" => "error",
+        _ => "info",
+    };
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("warn,updraft={level}")));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .try_init()
+        .map_err(|error| anyhow::anyhow!("the worker's log can't be started: {error}"))
+}

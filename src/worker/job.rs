@@ -1,0 +1,264 @@
+//! One job, from its arrival to its final state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{SecondsFormat, Utc};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::edge_api::EdgeApi;
+use super::log_push::LogPush;
+use super::settings::Settings;
+use crate::airflow::edge::{EdgeJobFetched, ExecuteTask, JobKey, Workload};
+use crate::airflow::supervisor::StartupDetails;
+use crate::control_plane::execution_api::{ApiError, ExecutionApi, Runner};
+use crate::supervisor::heartbeat::keep_alive;
+use crate::supervisor::{
+    FinalState, LogSink, Outcome, StopReason, StopSender, StopSignal, SupervisedTask, TaskLog,
+    TaskProcess, run_task,
+};
+
+/// How often a running task's log is pushed, at most.
+const LONGEST_PUSH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the Edge API is told about a job in the end. This is the executor's affair: a task that failed in an orderly
+/// way is a job that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobEnd {
+    Success,
+    Failed,
+    /// The same try runs elsewhere: a word about this job would end that one.
+    Unsaid,
+}
+
+/// Runs a job to its end. Everything that goes wrong is reported; nothing is returned.
+pub async fn run_job(settings: Arc<Settings>, job: EdgeJobFetched, stop: StopSender) {
+    let key = job.key;
+    let end = match Workload::read(job.command) {
+        Ok(Workload::ExecuteTask(task)) => {
+            tracing::info!(job = %key, "started");
+            run_execute_task(&settings, &key, *task, stop).await
+        }
+        Ok(Workload::Unsupported(kind)) => {
+            tracing::error!(
+                job = %key,
+                "the job is a {kind}, which names Python code: Updraft can't run it. Let this worker serve queues of \
+                 its own (--queues), not the default queue"
+            );
+            JobEnd::Failed
+        }
+        Err(error) => {
+            tracing::error!(job = %key, %error, "the job is refused");
+            JobEnd::Failed
+        }
+    };
+    let state = match end {
+        JobEnd::Success => "success",
+        JobEnd::Failed => "failed",
+        JobEnd::Unsaid => return,
+    };
+    if let Err(error) = settings.edge.set_job_state(&key, state).await {
+        tracing::error!(job = %key, %error, "the job's end ({state}) could not be reported");
+    }
+}
+
+async fn run_execute_task(
+    settings: &Arc<Settings>,
+    key: &JobKey,
+    task: ExecuteTask,
+    stop: StopSender,
+) -> JobEnd {
+    // "running" is a courtesy to the UI. It must not delay the task, and never arrive after the end.
+    let announce = announce_running(settings.edge.clone(), key.clone());
+    tokio::pin!(announce);
+    let work = supervise(settings, key, task, stop);
+    tokio::pin!(work);
+    tokio::select! {
+        end = &mut work => return end,
+        () = &mut announce => {}
+    }
+    work.await
+}
+
+async fn announce_running(edge: EdgeApi, key: JobKey) {
+    if let Err(error) = edge.set_job_state(&key, "running").await {
+        tracing::warn!(job = %key, %error, "the job's start could not be reported");
+    }
+}
+
+/// A sink for a task whose log can't be kept: the worker's own log, which has said why.
+struct NoLog;
+
+impl LogSink for NoLog {
+    fn write(&mut self, record: &serde_json::Map<String, serde_json::Value>) {
+        tracing::debug!(event = ?record.get("event"), "task log");
+    }
+}
+
+async fn supervise(
+    settings: &Arc<Settings>,
+    key: &JobKey,
+    task: ExecuteTask,
+    stop: StopSender,
+) -> JobEnd {
+    let log_path = task
+        .log_path
+        .clone()
+        .unwrap_or_else(|| default_log_path(key));
+    let path = settings.logs.path(&log_path);
+    let pushed = CancellationToken::new();
+    let mut pusher = None;
+    let sink: Box<dyn LogSink> = match path.and_then(|path| {
+        if let Some(chunk) = settings.push_logs {
+            let push = LogPush::new(settings.edge.clone(), key.clone(), path.clone(), chunk);
+            pusher = Some((push, settings.poll_interval.min(LONGEST_PUSH_INTERVAL)));
+        }
+        settings.logs.open(&path)
+    }) {
+        Ok(file) => Box::new(file),
+        Err(error) => {
+            tracing::error!(job = %key, %error, "the task runs without a log");
+            pusher = None;
+            Box::new(NoLog)
+        }
+    };
+    let log = TaskLog::new(sink, settings.masker.fork());
+    let pusher = pusher.map(|(push, interval)| tokio::spawn(push.follow(interval, pushed.clone())));
+    let end = run_try(settings, key, task, &log, stop).await;
+    drop(log);
+    pushed.cancel();
+    if let Some(pusher) = pusher
+        && let Err(error) = pusher.await
+    {
+        tracing::error!(job = %key, %error, "pushing a task log failed");
+    }
+    end
+}
+
+/// As `[logging] log_filename_template` has it by default; servers send the rendered path with the job.
+fn default_log_path(key: &JobKey) -> String {
+    let mapped = if key.map_index >= 0 {
+        format!("map_index={}/", key.map_index)
+    } else {
+        String::new()
+    };
+    format!(
+        "dag_id={}/run_id={}/task_id={}/{mapped}attempt={}.log",
+        key.dag_id, key.run_id, key.task_id, key.try_number
+    )
+}
+
+async fn run_try(
+    settings: &Arc<Settings>,
+    key: &JobKey,
+    task: ExecuteTask,
+    log: &TaskLog,
+    stop: StopSender,
+) -> JobEnd {
+    // The process starts while the server is told: it waits for its StartupDetails anyway, and its id is the one that
+    // the server compares heartbeats with.
+    let process = match TaskProcess::spawn(&settings.command).await {
+        Ok(process) => process,
+        Err(error) => {
+            tracing::error!(job = %key, %error, "no task process");
+            log.say("error", &error.to_string(), json!({}));
+            return JobEnd::Failed;
+        }
+    };
+    let runner = Runner {
+        hostname: settings.name.clone(),
+        unixname: settings.unixname.clone(),
+        pid: process.pid(),
+    };
+    let api = Arc::new(ExecutionApi::new(
+        settings.execution.clone(),
+        task.ti.id.clone(),
+        runner,
+        task.token,
+    ));
+    let context = match api.run().await {
+        Ok(context) => context,
+        Err(error) => return not_started(key, log, &error),
+    };
+    let start_date = context
+        .start_date
+        .clone()
+        .unwrap_or_else(|| Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true));
+    let startup = StartupDetails {
+        ti: task.ti,
+        dag_rel_path: task.dag_rel_path,
+        bundle_info: task.bundle_info,
+        start_date,
+        ti_context: context,
+        sentry_integration: task.sentry_integration,
+    };
+    let ended = CancellationToken::new();
+    let signal: StopSignal = stop.subscribe();
+    let heart = tokio::spawn({
+        let (api, ended, stop) = (api.clone(), ended.clone(), stop.clone());
+        let limits = settings.task_heartbeats;
+        async move { keep_alive(&api, limits, &stop, ended).await }
+    });
+    let outcome = run_task(SupervisedTask {
+        process,
+        startup,
+        control_plane: api,
+        log: log.clone(),
+        limits: settings.limits,
+        stop: signal,
+        ended,
+    })
+    .await;
+    heart.abort();
+    tracing::info!(job = %key, state = outcome.state.as_str(), "ended");
+    job_end(&outcome, stop.borrow().as_ref())
+}
+
+fn job_end(outcome: &Outcome, stopped: Option<&StopReason>) -> JobEnd {
+    match (outcome.state, stopped) {
+        (
+            FinalState::ServerTerminated,
+            Some(StopReason::ServerTerminated {
+                elsewhere: true, ..
+            }),
+        ) => JobEnd::Unsaid,
+        // Moves on a task instance that was cleared while it ran.
+        (FinalState::ServerTerminated, _) => JobEnd::Failed,
+        _ if outcome.delivered => JobEnd::Success,
+        _ => JobEnd::Failed,
+    }
+}
+
+/// The server did not let the task begin.
+fn not_started(key: &JobKey, log: &TaskLog, error: &ApiError) -> JobEnd {
+    let previous = match error {
+        ApiError::Refused { detail, .. } => detail
+            .get("previous_state")
+            .and_then(|state| state.as_str()),
+        _ => None,
+    };
+    let (text, end) = match (error.status(), previous) {
+        (Some(409), Some("running")) => {
+            ("the same try runs somewhere else already", JobEnd::Unsaid)
+        }
+        (Some(409), _) => ("the task instance is not to run any more", JobEnd::Failed),
+        (Some(404), _) => ("the server knows no such try any more", JobEnd::Failed),
+        (Some(401 | 403), _) => (
+            "the job's token is not accepted: it waited longer than [scheduler] task_queued_timeout for a worker, or \
+             the API servers do not share one [api_auth] jwt_secret",
+            JobEnd::Failed,
+        ),
+        _ => (
+            "the server could not be told that the task runs",
+            JobEnd::Failed,
+        ),
+    };
+    tracing::error!(job = %key, %error, "not started: {text}");
+    log.say(
+        "error",
+        &format!("The task was not started: {text}"),
+        json!({"detail": error.to_string()}),
+    );
+    end
+}

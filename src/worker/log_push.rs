@@ -1,0 +1,156 @@
+//! Brings a task's log to the API server while the task runs, piece by piece and complete at its end.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio_util::sync::CancellationToken;
+
+use super::edge_api::{EdgeApi, EdgeError};
+use crate::airflow::edge::JobKey;
+
+/// How much of the file is held in memory at a time, in bytes.
+const BLOCK: u64 = 1024 * 1024;
+
+/// Follows one log file.
+#[derive(Debug)]
+pub struct LogPush {
+    api: EdgeApi,
+    key: JobKey,
+    path: PathBuf,
+    /// `[edge] push_log_chunk_size`, in characters.
+    chunk: usize,
+    offset: u64,
+    last_time: DateTime<Utc>,
+}
+
+impl LogPush {
+    /// Starts where the file ends now: what an earlier part of the try wrote has been pushed by it.
+    #[must_use]
+    pub fn new(api: EdgeApi, key: JobKey, path: PathBuf, chunk: usize) -> Self {
+        let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        Self {
+            api,
+            key,
+            path,
+            chunk: chunk.max(1),
+            offset,
+            last_time: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Pushes what is new every `interval` until `done`, and then the rest.
+    pub async fn follow(mut self, interval: Duration, done: CancellationToken) {
+        loop {
+            let finished = tokio::select! {
+                () = done.cancelled() => true,
+                () = tokio::time::sleep(interval) => false,
+            };
+            if let Err(error) = self.push_new(finished).await {
+                tracing::error!(job = %self.key, %error, "a piece of a task log did not reach the API server");
+                if !error.is_transient() || finished {
+                    return;
+                }
+            }
+            if finished {
+                return;
+            }
+        }
+    }
+
+    /// Pushes everything new. Unless it is the `last` time, a character cut in two at the end waits for the rest.
+    async fn push_new(&mut self, last: bool) -> Result<(), EdgeError> {
+        loop {
+            let bytes = match read_from(&self.path, self.offset) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    tracing::error!(path = %self.path.display(), %error, "a task log can't be read back");
+                    return Ok(());
+                }
+            };
+            let whole = bytes.len() as u64 == BLOCK;
+            let (text, used) = decode(&bytes, last && !whole);
+            if text.is_empty() {
+                return Ok(());
+            }
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let end = rest
+                    .char_indices()
+                    .nth(self.chunk)
+                    .map_or(rest.len(), |(index, _)| index);
+                let (piece, more) = rest.split_at(end);
+                let at = self.next_time();
+                self.api.push_log(&self.key, at, piece).await?;
+                rest = more;
+            }
+            self.offset += used as u64;
+        }
+    }
+
+    /// Part of the primary key of the server's row: never the same microsecond twice.
+    fn next_time(&mut self) -> DateTime<Utc> {
+        self.last_time = Utc::now().max(self.last_time + TimeDelta::microseconds(1));
+        self.last_time
+    }
+}
+
+fn read_from(path: &Path, offset: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(BLOCK).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Text of the bytes, and how many of them it stands for. Bytes that are not UTF-8 become `\xNN`; NUL, which databases
+/// refuse, becomes U+FFFD. With `last` unset, an incomplete character at the end is left for the next time.
+fn decode(bytes: &[u8], last: bool) -> (String, usize) {
+    let mut text = String::with_capacity(bytes.len());
+    let mut used = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.extend(
+            chunk
+                .valid()
+                .chars()
+                .map(|c| if c == '\0' { '\u{fffd}' } else { c }),
+        );
+        used += chunk.valid().len();
+        let invalid = chunk.invalid();
+        let at_end = used + invalid.len() == bytes.len();
+        let may_go_on =
+            std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        if at_end && may_go_on && !last {
+            break;
+        }
+        for byte in invalid {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+        used += invalid.len();
+    }
+    (text, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn a_character_cut_in_two_waits_for_its_other_half() {
+        let bytes = "aä".as_bytes();
+        assert_eq!(decode(&bytes[..2], false), ("a".into(), 1));
+        assert_eq!(decode(&bytes[..2], true), ("a\\xc3".into(), 2));
+        assert_eq!(decode(bytes, false), ("aä".into(), 3));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_escaped_and_nul_is_replaced() {
+        assert_eq!(
+            decode(b"a\xffb\0\xc3(", false),
+            ("a\\xffb\u{fffd}\\xc3(".into(), 6)
+        );
+    }
+}

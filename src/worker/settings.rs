@@ -1,0 +1,301 @@
+//! What a worker needs to know, read from Airflow's configuration (flags are part of it already).
+
+use std::time::Duration;
+
+use jsonwebtoken::Algorithm;
+use reqwest::Url;
+
+use super::edge_api::{EdgeApi, Signing};
+use super::log_file::LogFolder;
+use crate::airflow::config::{Config, ConfigError};
+use crate::control_plane::execution_api::ExecutionApiSettings;
+use crate::control_plane::http::{self, HttpClientError};
+use crate::control_plane::retry::RetryPolicy;
+use crate::secrets::Masker;
+use crate::supervisor::heartbeat::HeartbeatLimits;
+use crate::supervisor::{Limits, TaskCommand};
+
+/// Versions that a server of Airflow 3.3.2 with edge3 5.1.0 demands of its workers.
+const AIRFLOW_VERSION: &str = "3.3.2";
+const EDGE_PROVIDER_VERSION: &str = "5.1.0";
+
+/// Everything that stays the same while a worker runs.
+#[derive(Clone)]
+pub struct Settings {
+    /// Name of the worker; also the hostname of its tasks.
+    pub name: String,
+    /// Queues to serve at first.
+    pub queues: Option<Vec<String>>,
+    /// Slots at first.
+    pub concurrency: u32,
+    /// `[edge] team_name`-like hint of multi-team set-ups.
+    pub team_name: Option<String>,
+    /// Reported to the server, which may accept its own version only.
+    pub airflow_version: String,
+    /// Reported to the server, which may accept its own version only.
+    pub edge_provider_version: String,
+    /// The Edge API.
+    pub edge: EdgeApi,
+    /// The Execution API.
+    pub execution: ExecutionApiSettings,
+    /// `[edge] job_poll_interval`.
+    pub poll_interval: Duration,
+    /// `[edge] heartbeat_interval`.
+    pub heartbeat_interval: Duration,
+    /// `[edge] drain_timeout_sec`; `None` waits for ever.
+    pub drain_timeout: Option<Duration>,
+    /// `[edge] drain_kill_grace_sec`.
+    pub drain_kill_grace: Duration,
+    /// `[edge] push_logs`, and the characters of a piece.
+    pub push_logs: Option<usize>,
+    /// Where task logs go.
+    pub logs: LogFolder,
+    /// The rules of masking, and the configuration's own secrets.
+    pub masker: Masker,
+    /// Heartbeats of tasks.
+    pub task_heartbeats: HeartbeatLimits,
+    /// Limits of task processes.
+    pub limits: Limits,
+    /// How a task process is started.
+    pub command: TaskCommand,
+    /// Name of the user that tasks run as.
+    pub unixname: String,
+}
+
+/// Why a worker can't start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// An option is missing or can't be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The HTTP client can't be made.
+    #[error(transparent)]
+    Http(#[from] HttpClientError),
+    /// A URL that is none.
+    #[error("{option} is {value:?}, which is not a URL: {source}")]
+    Url {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        #[source]
+        source: <Url as std::str::FromStr>::Err,
+    },
+    /// An API URL that relative RPC paths can't replace the last segment of.
+    #[error(
+        "[edge] api_url is {0:?}: it must end in /edge_worker/v1/rpcapi, without a slash after it"
+    )]
+    ApiUrl(String),
+    /// A signing algorithm that needs more than a shared secret.
+    #[error(
+        "[api_auth] jwt_algorithm is {0:?}: an edge worker signs with the shared secret, so it must be HS256, HS384 or \
+         HS512"
+    )]
+    Algorithm(String),
+    /// A name that the server can't keep.
+    #[error(
+        "the worker's name {0:?} must have 1 to 64 characters and no slash: choose another --worker-name"
+    )]
+    Name(String),
+    /// Too many queues for the server's column.
+    #[error("the list of queues is too long for the server (256 characters): serve fewer --queues")]
+    Queues,
+    /// The running program can't be found.
+    #[error(
+        "the path of this program can't be determined, so that it can't be started for a task: {0}"
+    )]
+    Program(std::io::Error),
+}
+
+impl Settings {
+    /// Reads the configuration. `queues` of `None` serves every queue.
+    ///
+    /// # Errors
+    /// See [`SettingsError`].
+    pub fn from_config(
+        config: &Config,
+        name: Option<String>,
+        queues: Option<Vec<String>>,
+    ) -> Result<Self, SettingsError> {
+        let name = name.unwrap_or_else(hostname);
+        if name.is_empty() || name.chars().count() > 64 || name.contains('/') {
+            return Err(SettingsError::Name(name));
+        }
+        if queues
+            .as_ref()
+            .is_some_and(|queues| queues.iter().map(|queue| queue.len() + 4).sum::<usize>() > 256)
+        {
+            return Err(SettingsError::Queues);
+        }
+        let timeout = config.get_seconds("workers", "execution_api_timeout")?;
+        let http = http::client(config, timeout)?;
+        let api_url = config.required("edge", "api_url")?;
+        if api_url.ends_with('/') {
+            return Err(SettingsError::ApiUrl(api_url));
+        }
+        let execution_url = match config.text("core", "execution_api_server_url")? {
+            Some(url) => url,
+            None => api_url.replace("edge_worker/v1/rpcapi", "execution"),
+        };
+        let or_default = |key: &str, default: &str| {
+            Ok::<_, ConfigError>(
+                config
+                    .text("updraft", key)?
+                    .unwrap_or_else(|| default.to_owned()),
+            )
+        };
+        let mut command = TaskCommand::this_program().map_err(SettingsError::Program)?;
+        for key in ["logging_level", "namespace_levels"] {
+            let value = config.text("logging", key)?.unwrap_or_default();
+            command
+                .environment
+                .push((format!("AIRFLOW__LOGGING__{}", key.to_uppercase()), value));
+        }
+        let drain = config.get_seconds("edge", "drain_timeout_sec")?;
+        let silence = match config.text("scheduler", "task_instance_heartbeat_timeout")? {
+            Some(_) => config.get_seconds("scheduler", "task_instance_heartbeat_timeout")?,
+            None => Duration::from_secs(300),
+        };
+        Ok(Self {
+            name,
+            queues,
+            concurrency: u32::try_from(config.get_uint("edge", "worker_concurrency")?)
+                .unwrap_or(u32::MAX),
+            team_name: None,
+            airflow_version: or_default("airflow_version", AIRFLOW_VERSION)?,
+            edge_provider_version: or_default("edge_provider_version", EDGE_PROVIDER_VERSION)?,
+            edge: EdgeApi::new(
+                http.clone(),
+                url("[edge] api_url", api_url)?,
+                signing(config)?,
+                RetryPolicy {
+                    attempts: retry_number(config, "api_retries", 10.0)? as u32,
+                    wait_min: Duration::from_secs_f64(retry_number(
+                        config,
+                        "api_retry_wait_min",
+                        1.0,
+                    )?),
+                    wait_max: Duration::from_secs_f64(retry_number(
+                        config,
+                        "api_retry_wait_max",
+                        90.0,
+                    )?),
+                },
+            ),
+            execution: ExecutionApiSettings {
+                http,
+                base: url("[core] execution_api_server_url", execution_url)?,
+                retry: RetryPolicy::for_execution_api(config)?,
+                timeout,
+            },
+            poll_interval: config
+                .get_seconds("edge", "job_poll_interval")?
+                .max(Duration::from_millis(50)),
+            heartbeat_interval: config
+                .get_seconds("edge", "heartbeat_interval")?
+                .max(Duration::from_millis(50)),
+            drain_timeout: (!drain.is_zero()).then_some(drain),
+            drain_kill_grace: config.get_seconds("edge", "drain_kill_grace_sec")?,
+            push_logs: if config.get_bool("edge", "push_logs")? {
+                Some(
+                    usize::try_from(config.get_uint("edge", "push_log_chunk_size")?)
+                        .unwrap_or(usize::MAX),
+                )
+            } else {
+                None
+            },
+            logs: LogFolder {
+                base: config
+                    .get_path("logging", "base_log_folder")?
+                    .unwrap_or_else(|| config.airflow_home().join("logs")),
+                folder_mode: config
+                    .get_mode("logging", "file_task_handler_new_folder_permissions")?,
+                file_mode: config.get_mode("logging", "file_task_handler_new_file_permissions")?,
+            },
+            masker: Masker::from_config(config)?,
+            task_heartbeats: HeartbeatLimits {
+                interval: config
+                    .get_seconds("workers", "min_heartbeat_interval")?
+                    .max(Duration::from_millis(50)),
+                max_failed: u32::try_from(config.get_uint("workers", "max_failed_heartbeats")?)
+                    .unwrap_or(u32::MAX),
+                max_silence: silence,
+            },
+            limits: Limits {
+                overtime: config.get_seconds("core", "task_success_overtime")?,
+                cleanup: config.get_seconds("workers", "socket_cleanup_timeout")?,
+                ..Limits::default()
+            },
+            command,
+            unixname: unixname(),
+        })
+    }
+}
+
+fn url(option: &'static str, value: String) -> Result<Url, SettingsError> {
+    Url::parse(&value).map_err(|source| SettingsError::Url {
+        option,
+        value,
+        source,
+    })
+}
+
+fn signing(config: &Config) -> Result<Signing, SettingsError> {
+    let first = |key: &str| {
+        Ok::<_, ConfigError>(
+            config
+                .get_list("api_auth", key)?
+                .into_iter()
+                .find(|item| !item.is_empty()),
+        )
+    };
+    let algorithm = match first("jwt_algorithm")?.as_deref() {
+        None | Some("HS512") => Algorithm::HS512,
+        Some("HS384") => Algorithm::HS384,
+        Some("HS256") => Algorithm::HS256,
+        Some(other) => return Err(SettingsError::Algorithm(other.to_owned())),
+    };
+    Ok(Signing {
+        secret: config.required("api_auth", "jwt_secret")?.into(),
+        algorithm,
+        kid: config
+            .text("api_auth", "jwt_kid")?
+            .unwrap_or_else(|| "not-used".into()),
+        issuer: first("jwt_issuer")?,
+        leeway: config.get_seconds("api_auth", "jwt_leeway")?,
+    })
+}
+
+/// `AIRFLOW__EDGE__API_RETRIES` and its kin: the edge section first, then the workers' one.
+fn retry_number(config: &Config, key: &str, default: f64) -> Result<f64, ConfigError> {
+    for section in ["edge", "workers"] {
+        if config.text(section, key)?.is_some() {
+            let number = config.get_float(section, key)?;
+            return if number >= 0.0 {
+                Ok(number)
+            } else {
+                Err(config.invalid(section, key, "0 or more"))
+            };
+        }
+    }
+    Ok(default)
+}
+
+/// The name of this machine.
+fn hostname() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "updraft".into())
+}
+
+/// The name of the user that this process runs as; its number when it has no name.
+fn unixname() -> String {
+    let uid = nix::unistd::geteuid();
+    match nix::unistd::User::from_uid(uid) {
+        Ok(Some(user)) => user.name,
+        _ => uid.to_string(),
+    }
+}
