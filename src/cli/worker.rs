@@ -1,14 +1,13 @@
 //! `updraft worker`: takes the place of `airflow edge worker` for agent tasks.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tracing_subscriber::EnvFilter;
 
 use crate::airflow::config::Config;
+use crate::telemetry::worker_log;
 use crate::worker::{Settings, run as run_worker};
 
 /// Run tasks for an Airflow that uses the EdgeExecutor.
@@ -68,7 +67,6 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             config = config.with_flag(section, key, value);
         }
     }
-    start_log(&config)?;
     // A worker waits most of the time: two threads serve many tasks and keep heartbeats on time.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -79,6 +77,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let settings =
             Settings::from_config(&config, arguments.worker_name, Some(arguments.queues))?;
+        worker_log::start(&config, &settings.masker)?;
         let (tell, shutdown) = mpsc::unbounded_channel();
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = signal(kind).context("signals can't be received")?;
@@ -90,27 +89,4 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         run_worker(settings, shutdown).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
-}
-
-/// The worker's own log: lines for a person, on stderr. `RUST_LOG` refines `[logging] logging_level`.
-fn start_log(config: &Config) -> anyhow::Result<()> {
-    let level = config
-        .text("logging", "logging_level")?
-        .unwrap_or_default()
-        .to_lowercase();
-    let level = match level.as_str() {
-        "debug" | "error" => level.as_str(),
-        "warning" | "warn" => "warn",
-        "critical" | "fatal" => "error",
-        _ => "info",
-    };
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("warn,updraft={level}")));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .try_init()
-        .map_err(|error| anyhow::anyhow!("the worker's log can't be started: {error}"))
 }
