@@ -101,6 +101,15 @@ pub struct Task {
     /// `expand`/`expand_kwargs` of the mapped task groups around the task, outermost first, then the task's own.
     #[serde(default)]
     pub expansions: Vec<Expansion>,
+    /// Is the task itself made by `expand` or `expand_kwargs`? Then the last of `expansions` is its own.
+    #[serde(default)]
+    pub is_mapped: bool,
+    /// The innermost mapped task group around the task.
+    #[serde(default)]
+    pub mapped_task_group: Option<String>,
+    /// Strings with one of these endings in a template field name a template file.
+    #[serde(default)]
+    pub template_ext: Vec<String>,
     /// Is a downstream task expanded over this task's return value? Then its length goes with the XCom.
     #[serde(default)]
     pub mapped_over: bool,

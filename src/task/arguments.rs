@@ -6,10 +6,8 @@ use super::services::{LookupError, Services};
 use super::templates::values::envelope;
 use super::templates::{TemplateError, Templates};
 use crate::airflow::python_text::repr_str;
+use crate::dag::PythonError;
 use crate::dag::definitions::{Argument, Dag, Handle, Task, TimeClass};
-
-/// The class name under which an object that stayed in the interpreter travels inside arguments.
-pub const HANDLE_CLASS: &str = "updraft.Handle";
 
 /// Why an argument has no value.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -20,7 +18,7 @@ pub enum ArgumentError {
     Lookup(#[from] LookupError),
     /// Dag code that had to be asked for the value raised an exception, or could not be asked.
     #[error("{0}")]
-    Object(String),
+    Object(#[source] Box<PythonError>),
 }
 
 /// Asks the interpreter for the value of an object (`.map(f)`, `.zip(..)`, `.concat(..)`), in wire form.
@@ -85,17 +83,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Do two tasks stand in one mapped task group, neither of them mapped by itself? Then map indexes correspond.
+/// Do two tasks stand in one mapped task group, the upstream one not mapped by itself? Then map indexes correspond.
 fn same_mapped_group(upstream: &Task, task: &Task) -> bool {
-    let group = |task: &Task| {
-        task.task_id
-            .rsplit_once('.')
-            .map(|(group, _)| group.to_owned())
-    };
-    !task.expansions.is_empty()
-        && task.expansions == upstream.expansions
-        && group(task).is_some()
-        && group(task) == group(upstream)
+    !upstream.is_mapped && task.mapped_task_group.is_some() && task.mapped_task_group == upstream.mapped_task_group
 }
 
 fn key_text(key: &Argument) -> String {
@@ -130,7 +120,8 @@ pub fn literal(argument: &Argument) -> Value {
             .into(),
         Argument::Time { class, value } => time(*class, value),
         Argument::XCom { task_id, key } => format!("XCom {key} of task {task_id}").into(),
-        Argument::Object { handle, .. } => envelope(HANDLE_CLASS, 1, handle.0.into()),
+        // The interpreter knows it again by its handle (see `python/updraft_xcom.py`).
+        object @ Argument::Object { .. } => object.clone().into(),
     }
 }
 

@@ -1,0 +1,76 @@
+//! The Dag interpreter's view of the world: answered by the control plane.
+
+
+use serde_json::Value;
+
+use super::log::{LogLevel, TaskLogger};
+use super::services::{LookupError, Services};
+use crate::control_plane::resolve::ResolveError;
+use crate::dag::host::{Host, HostError, LogRecord, XComQuery};
+
+/// Answers on the interpreter's thread, by requests on the runtime's.
+pub struct TaskHost {
+    services: Services,
+    log: TaskLogger,
+}
+
+impl TaskHost {
+    /// A host for one task instance.
+    #[must_use]
+    pub fn new(services: Services, log: TaskLogger) -> Self {
+        Self { services, log }
+    }
+}
+
+impl From<LookupError> for HostError {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::Secret(ResolveError::ConnectionNotFound(_)) | LookupError::NoVariable(_) => {
+                Self::NotFound(error.to_string())
+            }
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl Host for TaskHost {
+    fn connection(&self, conn_id: &str) -> Result<Value, HostError> {
+        let connection = self.services.connection(conn_id)?;
+        serde_json::to_value(connection).map_err(|error| HostError::Other(error.to_string()))
+    }
+
+    fn variable(&self, key: &str) -> Result<Option<String>, HostError> {
+        Ok(self.services.variable(key)?)
+    }
+
+    fn set_variable(&self, key: &str, value: Option<&str>, description: Option<&str>) -> Result<(), HostError> {
+        Ok(self.services.set_variable(key, value, description)?)
+    }
+
+    fn xcom_pull(&self, query: XComQuery) -> Result<Value, HostError> {
+        Ok(self.services.xcom_pull(&query)?)
+    }
+
+    fn xcom_push(&self, key: &str, value: Value) -> Result<(), HostError> {
+        Ok(self.services.xcom_push(key, value)?)
+    }
+
+    fn config(&self, section: &str, key: &str) -> Option<String> {
+        match self.services.config.get(section, key) {
+            Ok(value) => value,
+            Err(error) => {
+                tracing::warn!("{error}");
+                None
+            }
+        }
+    }
+
+    fn mask_secret(&self, value: &Value, name: Option<&str>) {
+        self.services.resolver.masker().add_value(value, name);
+    }
+
+    fn log(&self, record: LogRecord) {
+        let level = LogLevel::parse(&record.level);
+        self.log.write(&record.logger, level, &record.message, record.fields);
+    }
+}

@@ -1,0 +1,117 @@
+//! A task's result becomes XComs.
+
+use serde_json::{Map, Value};
+
+use super::arguments::python_repr;
+use super::services::{RETURN_VALUE, Services};
+use crate::airflow::supervisor::{ErrorResponse, TaskRequest};
+use crate::airflow::xcom::{UnsendableValue, check_wire};
+use crate::dag::definitions::Task;
+
+/// Why a result can't be pushed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PushError {
+    /// A downstream task is mapped over this task's result, and there is none.
+    #[error("did not push XCom for task mapping")]
+    NothingToMapOver,
+    /// A downstream task is mapped over something that has no length.
+    #[error("unmappable return type {class:?}")]
+    Unmappable { class: String },
+    #[error("Returned output was type {class} expected dictionary for multiple_outputs")]
+    NotADict { class: String },
+    #[error("the result can't be an XCom: {0}")]
+    Unsendable(#[from] UnsendableValue),
+    #[error("XCom {key} could not be pushed: {source}")]
+    Refused {
+        key: String,
+        #[source]
+        source: ErrorResponse,
+    },
+}
+
+impl PushError {
+    /// The class of Python's exception for it.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::NothingToMapOver => "airflow.sdk.exceptions.XComForMappingNotPushed",
+            Self::Unmappable { .. } => "airflow.sdk.exceptions.UnmappableXComTypePushed",
+            Self::NotADict { .. } => "TypeError",
+            Self::Unsendable(_) => "ValueError",
+            Self::Refused { .. } => "airflow.sdk.exceptions.AirflowRuntimeError",
+        }
+    }
+}
+
+/// The requests that push a result, in order. The value is in wire form.
+///
+/// # Errors
+/// See [`PushError`].
+pub fn requests(task: &Task, mapped: bool, result: &Value, services: &Services) -> Result<Vec<TaskRequest>, PushError> {
+    let needs_length = task.mapped_over && !mapped;
+    if !task.do_xcom_push || result.is_null() {
+        return if needs_length { Err(PushError::NothingToMapOver) } else { Ok(Vec::new()) };
+    }
+    check_wire(result)?;
+    let mapped_length = match (needs_length, length(result)) {
+        (false, _) => None,
+        (true, Some(length)) => Some(length),
+        (true, None) => return Err(PushError::Unmappable { class: python_class(result) }),
+    };
+    let mut requests = Vec::new();
+    if task.multiple_outputs {
+        let outputs = outputs(result).ok_or_else(|| PushError::NotADict { class: python_class(result) })?;
+        requests.extend(outputs.iter().map(|(key, value)| services.set_xcom(key, value.clone(), None)));
+    }
+    requests.push(services.set_xcom(RETURN_VALUE, result.clone(), mapped_length));
+    Ok(requests)
+}
+
+/// Sends them.
+///
+/// # Errors
+/// The first that is refused.
+pub async fn push(requests: Vec<TaskRequest>, services: &Services) -> Result<(), PushError> {
+    for request in requests {
+        let key = match &request {
+            TaskRequest::SetXCom { key, .. } => key.clone(),
+            _ => String::new(),
+        };
+        services.request(request).await.map_err(|source| PushError::Refused { key, source })?;
+    }
+    Ok(())
+}
+
+fn outputs(result: &Value) -> Option<&Map<String, Value>> {
+    result.as_object().filter(|map| !map.contains_key("__classname__"))
+}
+
+/// `len()` of what can be mapped over: lists, tuples and dicts, no text, no sets.
+fn length(value: &Value) -> Option<u64> {
+    match value {
+        Value::Array(items) => Some(items.len() as u64),
+        Value::Object(map) => match map.get("__classname__").and_then(Value::as_str) {
+            None => Some(map.len() as u64),
+            Some("builtins.tuple") => map.get("__data__").and_then(Value::as_array).map(|items| items.len() as u64),
+            Some(_) => None,
+        },
+        _ => None,
+    }
+}
+
+fn python_class(value: &Value) -> String {
+    match value {
+        Value::Null => "NoneType".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) if number.is_f64() => "float".to_owned(),
+        Value::Number(_) => "int".to_owned(),
+        Value::String(_) => "str".to_owned(),
+        Value::Array(_) => "list".to_owned(),
+        Value::Object(map) => match map.get("__classname__") {
+            Some(Value::String(class)) => class.trim_start_matches("builtins.").to_owned(),
+            Some(other) => python_repr(other),
+            None => "dict".to_owned(),
+        },
+    }
+}
