@@ -3,6 +3,19 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use anyhow::Context;
+
+use crate::task::process;
+
+/// One thread serves the sockets and the models; a second does what blocks.
 pub fn run(comm: SocketAddr, logs: SocketAddr) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("task processes are not wired up in this build ({comm}, {logs})")
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    let ended = runtime.block_on(process::run(comm, logs));
+    // A prompt function that does not end must not keep the process alive.
+    runtime.shutdown_background();
+    ended?;
+    Ok(ExitCode::SUCCESS)
 }

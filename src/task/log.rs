@@ -258,7 +258,7 @@ pub struct TaskLogLayer(pub TaskLogger);
 impl<S: Subscriber> Layer<S> for TaskLogLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        let own = metadata.target().starts_with("updraft");
+        let own = metadata.target().starts_with("updraft") || metadata.target().starts_with("airflow");
         let level = match *metadata.level() {
             Level::ERROR => LogLevel::Error,
             Level::WARN => LogLevel::Warning,
@@ -270,6 +270,11 @@ impl<S: Subscriber> Layer<S> for TaskLogLayer {
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
+        if fields.message.is_empty()
+            && let Some(Value::String(event)) = fields.rest.shift_remove("event")
+        {
+            fields.message = event;
+        }
         let logger = fields.logger.unwrap_or_else(|| metadata.target().replace("::", "."));
         self.0.write(&logger, level, &fields.message, fields.rest);
     }

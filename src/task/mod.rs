@@ -1,15 +1,46 @@
 //! The task process: one try of one task, from its start-up details to its terminal message.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `process` | from the first connection to the exit status |
+//! | `comms`, `log` | the two sockets of the supervisor protocol |
+//! | `startup` | the Dag file, its Dag, its task |
+//! | `attempt` | the task with everything it needs, and its rendered arguments |
+//! | `context`, `templates`, `arguments`, `mapping` | how arguments get their values |
+//! | `outcome` | runs the task and says what became of it |
+//! | `agent_task`, `python_task` | the kinds of tasks |
 
+pub mod agent_task;
 pub mod arguments;
+pub mod attempt;
 pub mod comms;
-pub mod host;
 pub mod context;
+pub mod failure;
+pub mod host;
 pub mod log;
 pub mod mapping;
+pub mod outcome;
+pub mod process;
+pub mod python_task;
 pub mod rendered_fields;
 pub mod services;
+pub mod startup;
+pub mod support;
 pub mod templates;
+pub mod usage_limits;
 pub mod xcom_push;
 
 #[cfg(test)]
 mod context_tests;
+
+use failure::Failure;
+
+/// Runs something that blocks, such as rendering templates, on a thread where it may.
+///
+/// # Errors
+/// It panicked: a fault of Updraft, which must not take the task process down without a word.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::new("updraft.InternalError", format!("a fault of Updraft: {error}")))
+}

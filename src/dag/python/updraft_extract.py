@@ -109,11 +109,19 @@ def _task(task, mapped_over):
         "params_schema": schemas,
         "template_fields": list(task.template_fields),
         "expansions": expansions,
+        "is_mapped": bool(task.is_mapped),
+        "mapped_task_group": _mapped_task_group(task),
+        "template_ext": [str(ending) for ending in getattr(task, "template_ext", None) or ()],
         "mapped_over": task.task_id in mapped_over,
         "outlets": _assets(task.outlets),
         "inlets": _assets(task.inlets),
         "kind": _kind(task, cls),
     }
+
+
+def _mapped_task_group(task):
+    group = task.get_closest_mapped_task_group()
+    return group.group_id if group is not None else None
 
 
 def _assets(items):

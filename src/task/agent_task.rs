@@ -1,0 +1,500 @@
+//! Agent tasks (`AgentOperator`, `@task.agent`): the model, the toolsets, the run, and what it leaves in Airflow.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{Attempt, Rendered};
+use super::failure::Failure;
+use super::python_task;
+use super::services::Services;
+use super::usage_limits::usage_limits;
+use crate::agent::message::UserContent;
+use crate::agent::{Agent, AgentError, Model, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry, Toolset};
+use crate::airflow::connection::Connection;
+use crate::airflow::python_text::repr_str;
+use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
+use crate::control_plane::resolve::{ResolveError, Resolver};
+use crate::dag::definitions::{AgentTask, Argument, SqlToolsetSpec, ToolsetSpec};
+use crate::hook::{ConnectionError, ConnectionSource};
+use crate::model::resolve::{ModelChoice, resolve};
+use crate::model::scripted::Scripted;
+use crate::toolset::logging::LoggingToolset;
+use crate::toolset::masking::MaskingToolset;
+use crate::toolset::prefixed::PrefixedToolset;
+use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
+
+/// The logger of the operator, under which an agent's lines stand in a task log.
+pub const LOGGER: &str = "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
+
+/// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
+pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
+
+/// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
+const USAGE_KEY: &str = "__commonai_usage__";
+const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
+
+macro_rules! say {
+    ($($argument:tt)*) => { tracing::info!(target: "airflow.task", logger = LOGGER, $($argument)*) };
+}
+
+/// Runs the agent; its answer is the result.
+///
+/// # Errors
+/// The prompt function's exception, an argument that is wrong, or the run's failure.
+pub async fn run(
+    attempt: &Arc<Attempt>,
+    task: &AgentTask,
+    mut rendered: Rendered,
+    cancel: CancellationToken,
+    telemetry: Option<Telemetry>,
+) -> Result<Value, Failure> {
+    if let Some(call) = &task.prompt_function {
+        let prompt = python_task::call(attempt, call, &rendered).await?;
+        check_prompt(&prompt)?;
+        let again = Arc::clone(attempt);
+        rendered = super::blocking(move || {
+            again.render_again(&mut rendered, prompt)?;
+            Ok::<_, Failure>(rendered)
+        })
+        .await??;
+    }
+    // Everything that is left to do is Rust's.
+    attempt.drop_interpreter();
+
+    let services = &attempt.services;
+    let limits = usage_limits(rendered.field("usage_limits"))?;
+    let budget = limits.as_ref().map(|_| Budget { services, max_tries: attempt.details.ti_context.max_tries });
+    let spent = match &budget {
+        Some(budget) => budget.load().await?,
+        None => RunUsage::default(),
+    };
+    let params = AgentParams::of(rendered.field("agent_params"))?;
+    let agent = Agent {
+        name: params.name,
+        model: model(services, &rendered, cancel.clone()).await?,
+        toolsets: toolsets(&rendered.toolsets, services, task.enable_tool_logging)?,
+        instructions: text_field(&rendered, "system_prompt")?.unwrap_or_default(),
+        settings: params.settings,
+        retries: params.retries,
+        limits: limits.unwrap_or_default(),
+    };
+    let input = RunInput {
+        prompt: prompt(rendered.field("prompt"))?,
+        history: Vec::new(),
+        run_id: services.ti.id.clone(),
+        conversation_id: uuid::Uuid::now_v7().to_string(),
+        usage: spent.clone(),
+        cancel,
+        telemetry,
+    };
+    let outcome = agent.run(input).await;
+    if let Some(budget) = &budget {
+        budget.save(&outcome.usage).await;
+    }
+    let used = outcome.usage.since(&spent);
+    match &outcome.output {
+        Ok(answer) => {
+            log_success(&outcome, &used);
+            if attempt.task.do_xcom_push {
+                push_metadata(services, &outcome, &used).await?;
+            }
+            if let Some(budget) = &budget {
+                log_cumulated(&outcome.usage);
+                budget.clear().await;
+            }
+            Ok(answer.as_str().into())
+        }
+        Err(error) => {
+            say!("LLM run failed: {}", counts(&used));
+            log_cache_and_cost(&used);
+            if attempt.task.do_xcom_push {
+                for (key, value) in [("run_id", services.ti.id.as_str().into()), ("usage", used.to_xcom())] {
+                    if let Err(error) = services.request(services.set_xcom(key, value, None)).await {
+                        tracing::warn!(
+                            target: "airflow.task", logger = LOGGER,
+                            "Failed to push {key} XCom for the failed run: {error}"
+                        );
+                    }
+                }
+            }
+            Err(agent_failure(error))
+        }
+    }
+}
+
+fn check_prompt(prompt: &Value) -> Result<(), Failure> {
+    let class = match prompt {
+        Value::String(text) if text.trim().is_empty() => "",
+        Value::Array(items) if items.is_empty() => "",
+        Value::String(_) | Value::Array(_) => return Ok(()),
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.to_string().contains(['.', 'e', 'E']) => "float",
+        Value::Number(_) => "int",
+        Value::Object(map) => match map.get("__classname__").and_then(Value::as_str) {
+            Some("builtins.tuple") => return Ok(()),
+            Some(class) => class.rsplit('.').next().unwrap_or(class),
+            None => "dict",
+        },
+    };
+    let text = if class.is_empty() {
+        "The returned value from the @task.agent callable must be a non-empty string or a non-empty \
+         Sequence[UserContent]."
+            .to_owned()
+    } else {
+        format!("The returned value from the @task.agent callable must be str or Sequence[UserContent], got {class}.")
+    };
+    Err(Failure::new("TypeError", text))
+}
+
+fn prompt(value: &Value) -> Result<UserContent, Failure> {
+    let unsupported = |what: &str| {
+        Failure::new("TypeError", format!("a prompt with {what} is not supported natively: use text, or a list of texts"))
+            .for_good()
+    };
+    match value {
+        Value::String(text) => Ok(UserContent::Text(text.clone())),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| item.as_str().map(ToOwned::to_owned).ok_or_else(|| unsupported("items that are not text")))
+            .collect::<Result<_, _>>()
+            .map(UserContent::Parts),
+        Value::Object(map) if map.get("__classname__").and_then(Value::as_str) == Some("builtins.tuple") => {
+            prompt(map.get("__data__").unwrap_or(&Value::Null))
+        }
+        other => Err(unsupported(&format!("the value {}", super::arguments::python_repr(other)))),
+    }
+}
+
+fn text_field(rendered: &Rendered, name: &str) -> Result<Option<String>, Failure> {
+    match rendered.field(name) {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        other => Err(Failure::new(
+            "TypeError",
+            format!("{name} must be text, and is {}", super::arguments::python_repr(other)),
+        )),
+    }
+}
+
+/// What `agent_params` may hold here.
+struct AgentParams {
+    name: String,
+    settings: Map<String, Value>,
+    retries: Retries,
+}
+
+impl AgentParams {
+    fn of(rendered: &Value) -> Result<Self, Failure> {
+        let mut params = Self { name: "agent".to_owned(), settings: Map::new(), retries: Retries::default() };
+        let given = match rendered {
+            Value::Null => return Ok(params),
+            Value::Object(given) => given,
+            other => {
+                let shown = super::arguments::python_repr(other);
+                return Err(Failure::new("TypeError", format!("agent_params must be a dict, and is {shown}")));
+            }
+        };
+        let count = |name: &str, value: &Value| {
+            value.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
+                let shown = super::arguments::python_repr(value);
+                Failure::new("ValueError", format!("agent_params['{name}'] must be a whole number, and is {shown}"))
+            })
+        };
+        for (key, value) in given {
+            match (key.as_str(), value) {
+                (_, Value::Null) | ("toolsets" | "end_strategy", _) => {}
+                ("name", Value::String(name)) => params.name.clone_from(name),
+                ("model_settings", Value::Object(settings)) => params.settings = settings.clone(),
+                ("retries", Value::Object(retries)) => {
+                    for (kind, value) in retries {
+                        let retries = count("retries", value)?;
+                        match kind.as_str() {
+                            "tools" => params.retries.tools = retries,
+                            "output" => params.retries.output = retries,
+                            _ => {}
+                        }
+                    }
+                }
+                ("retries", value) => {
+                    let retries = count("retries", value)?;
+                    params.retries = Retries { tools: retries, output: retries };
+                }
+                (_, Value::Array(items)) if items.is_empty() => {}
+                (name, _) => {
+                    let text = format!("agent_params[{}] is not supported natively", repr_str(name));
+                    return Err(Failure::new("NotImplementedError", text).for_good());
+                }
+            }
+        }
+        Ok(params)
+    }
+}
+
+async fn model(services: &Services, rendered: &Rendered, cancel: CancellationToken) -> Result<Arc<dyn Model>, Failure> {
+    let Some(llm_conn_id) = text_field(rendered, "llm_conn_id")? else {
+        return Err(Failure::new("ValueError", "llm_conn_id must be text, and is None"));
+    };
+    let model_id = text_field(rendered, "model_id")?;
+    let environment = services.config.environment();
+    if let Some(transcript) = environment.get(TRANSCRIPT_VARIABLE)
+        && matches!(services.resolver.connection(&llm_conn_id).await, Err(ResolveError::ConnectionNotFound(_)))
+    {
+        say!("Connection {llm_conn_id} is not defined: the scripted model answers from {transcript}");
+        return scripted(Path::new(transcript), services);
+    }
+    let fallbacks = rendered.field("fallback_conn_ids");
+    let choice = ModelChoice {
+        llm_conn_id: &llm_conn_id,
+        model_id: model_id.as_deref(),
+        fallback_conn_ids: (!fallbacks.is_null()).then_some(fallbacks),
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(agent_failure(&AgentError::Cancelled)),
+        model = resolve(choice, &services.resolver, environment) => model.map_err(|error| {
+            use crate::model::resolve::ModelChoiceError;
+            match error {
+                ModelChoiceError::Connection(error) => error.into(),
+                other => Failure::of("ValueError", &other),
+            }
+        }),
+    }
+}
+
+/// A transcript may hold several, by `task_id` or `task_id[map_index]`.
+fn scripted(path: &Path, services: &Services) -> Result<Arc<dyn Model>, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::new("ValueError", format!("the transcript {} can't be used: {error}", path.display())).for_good()
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let whole: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    let ti = &services.ti;
+    let own = whole
+        .get(format!("{}[{}]", ti.task_id, ti.map_index))
+        .or_else(|| whole.get(&ti.task_id))
+        .filter(|_| whole.get("turns").is_none())
+        .unwrap_or(&whole);
+    let model = Scripted::from_text(&own.to_string(), &path.display().to_string()).map_err(|error| unreadable(&error))?;
+    Ok(Arc::new(model))
+}
+
+/// Connections for toolsets.
+struct Connections(Resolver);
+
+#[async_trait::async_trait]
+impl ConnectionSource for Connections {
+    async fn connection(&self, conn_id: &str) -> Result<Connection, ConnectionError> {
+        self.0.connection(conn_id).await.map_err(|error| match error {
+            ResolveError::ConnectionNotFound(conn_id) => ConnectionError::NotDefined(conn_id),
+            other => ConnectionError::Unreadable(other.to_string()),
+        })
+    }
+}
+
+/// The toolsets of an agent, outermost wrapper last applied: logging, masking, prefix, tool.
+fn toolsets(
+    specs: &[ToolsetSpec],
+    services: &Services,
+    logging: bool,
+) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
+    specs
+        .iter()
+        .map(|spec| {
+            let toolset: Arc<dyn Toolset> =
+                Arc::new(MaskingToolset::new(toolset(spec, services)?, services.resolver.masker().clone()));
+            Ok(if logging { Arc::new(LoggingToolset::new(toolset, LOGGER)) } else { toolset })
+        })
+        .collect()
+}
+
+fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, Failure> {
+    Ok(match spec {
+        ToolsetSpec::Sql(sql) => {
+            let masker = services.resolver.masker().clone();
+            let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
+            let connections = Arc::new(Connections(services.resolver.clone()));
+            let toolset = SqlToolset::new(sql_config(sql), connections, mask)
+                .map_err(|error| Failure::of("ValueError", &error))?;
+            Arc::new(toolset)
+        }
+        ToolsetSpec::Prefixed { prefix, wrapped } => {
+            Arc::new(PrefixedToolset::new(toolset(wrapped, services)?, prefix))
+        }
+        ToolsetSpec::Unsupported { class, module } => {
+            let text = format!("toolset {class} ({module}) has no native counterpart yet");
+            return Err(Failure::new("NotImplementedError", text).for_good());
+        }
+    })
+}
+
+fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
+    SqlToolsetConfig {
+        db_conn_id: match &spec.db_conn_id {
+            Argument::String(text) => text.clone(),
+            _ => String::new(),
+        },
+        allowed_tables: spec.allowed_tables.clone(),
+        allowed_functions: spec.allowed_functions.clone(),
+        schema: spec.schema.clone(),
+        allow_writes: spec.allow_writes,
+        max_rows: spec.max_rows,
+        max_result_bytes: spec.max_result_bytes,
+        max_columns: spec.max_columns,
+        max_retries: spec.max_retries,
+    }
+}
+
+async fn push_metadata(services: &Services, outcome: &RunOutcome, used: &RunUsage) -> Result<(), Failure> {
+    let mut xcoms = vec![("run_id", services.ti.id.as_str().into()), ("usage", used.to_xcom())];
+    if let Some(name) = &outcome.model_name {
+        xcoms.push((MODEL_NAME_KEY, name.as_str().into()));
+    }
+    for (key, value) in xcoms {
+        services.request(services.set_xcom(key, value, None)).await.map_err(|error| {
+            Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", format!("XCom {key} could not be pushed: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+fn counts(usage: &RunUsage) -> String {
+    format!(
+        "requests={}, tool_calls={}, input_tokens={}, output_tokens={}, total_tokens={}",
+        usage.requests,
+        usage.tool_calls,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.total_tokens()
+    )
+}
+
+fn log_success(outcome: &RunOutcome, used: &RunUsage) {
+    let model = outcome.model_name.as_deref().unwrap_or("unknown");
+    say!("::group::LLM run complete: model={model}, {}", counts(used));
+    log_cache_and_cost(used);
+    let sequence: Vec<_> = outcome.tool_call_sequence().collect();
+    if !sequence.is_empty() {
+        say!("Tool call sequence: {}", sequence.join(" -> "));
+    }
+    if let Ok(answer) = &outcome.output {
+        let repr = repr_str(answer);
+        let shown = match repr.char_indices().nth(500) {
+            Some((end, _)) => format!("{}...", repr.get(..end).unwrap_or_default()),
+            None => repr,
+        };
+        tracing::debug!(target: "airflow.task", logger = LOGGER, "Output: {shown}");
+    }
+    say!("::endgroup::");
+}
+
+fn log_cache_and_cost(used: &RunUsage) {
+    if used.cache_read_tokens > 0 || used.cache_write_tokens > 0 {
+        say!(
+            "LLM prompt cache: cache_read_tokens={}, cache_write_tokens={}",
+            used.cache_read_tokens,
+            used.cache_write_tokens
+        );
+    }
+    if let Some(cost) = used.cost {
+        say!("LLM run cost: ${cost} (USD, best-effort)");
+    }
+}
+
+fn log_cumulated(usage: &RunUsage) {
+    say!("Cumulative usage across attempts: {}", counts(usage));
+    if let Some(cost) = usage.cost {
+        say!("Cumulative cost across attempts: ${cost} (USD, best-effort)");
+    }
+}
+
+/// What earlier tries of this task instance have used of its limits; kept in the task state store.
+struct Budget<'a> {
+    services: &'a Services,
+    /// Grows when the task is cleared: then the budget starts anew.
+    max_tries: i64,
+}
+
+impl Budget<'_> {
+    async fn load(&self) -> Result<RunUsage, Failure> {
+        let request =
+            TaskRequest::GetTaskStateStore { ti_id: self.services.ti.id.clone(), key: USAGE_KEY.to_owned() };
+        let record = match self.services.request(request).await {
+            Ok(TaskReply::TaskState(record)) => record,
+            Err(error) if error.kind == ErrorKind::TaskStoreNotFound => return Ok(RunUsage::default()),
+            Ok(_) => return Ok(RunUsage::default()),
+            Err(error) => {
+                let text = format!("the usage of earlier tries could not be read from the task state store: {error}");
+                return Err(Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", text));
+            }
+        };
+        let shown = super::arguments::python_repr(&record);
+        let malformed = |what: &str| {
+            Failure::new(
+                "ValueError",
+                format!("'{USAGE_KEY}' in the task state store {what} (got {shown}); delete the key to reset the budget."),
+            )
+        };
+        let Some(Value::Object(usage)) = record.get("usage") else {
+            return Err(malformed("is not a valid usage budget record"));
+        };
+        if record.get("max_tries").and_then(Value::as_i64) != Some(self.max_tries) {
+            return Ok(RunUsage::default());
+        }
+        RunUsage::from_record(usage).map_err(|error| malformed(&format!("has a malformed cost: {error}")))
+    }
+
+    async fn save(&self, usage: &RunUsage) {
+        let request = TaskRequest::SetTaskStateStore {
+            ti_id: self.services.ti.id.clone(),
+            key: USAGE_KEY.to_owned(),
+            value: json!({ "version": 1, "max_tries": self.max_tries, "usage": usage.to_record() }),
+            expires_at: None,
+        };
+        if let Err(error) = self.services.request(request).await {
+            tracing::warn!(
+                target: "airflow.task", logger = LOGGER, "Usage budget: failed to persist cumulative usage: {error}"
+            );
+        }
+    }
+
+    async fn clear(&self) {
+        let request =
+            TaskRequest::DeleteTaskStateStore { ti_id: self.services.ti.id.clone(), key: USAGE_KEY.to_owned() };
+        if let Err(error) = self.services.request(request).await {
+            tracing::warn!(
+                target: "airflow.task", logger = LOGGER, "Usage budget: failed to delete cumulative usage key: {error}"
+            );
+        }
+    }
+}
+
+/// A run's failure under the name of pydantic-ai's exception.
+fn agent_failure(error: &AgentError) -> Failure {
+    let class = match error {
+        AgentError::UsageLimitExceeded(_) => "UsageLimitExceeded",
+        AgentError::Model(ModelError::Http { status, .. }) => match *status {
+            401 | 403 => "ModelAuthenticationError",
+            402 => "ModelQuotaExceededError",
+            404 => "ModelNotFoundError",
+            429 => "ModelRateLimitError",
+            503 => "ModelUnavailableError",
+            529 => "ModelOverloadedError",
+            500.. => "ModelServerError",
+            _ => "ModelRequestRejectedError",
+        },
+        AgentError::Model(ModelError::Connection(_)) => "ModelConnectionError",
+        AgentError::Model(ModelError::AllFailed { .. }) => "FallbackExceptionGroup",
+        AgentError::ContentFilter { .. } => "ContentFilterError",
+        AgentError::OutputTokenLimitExceeded { .. } => "OutputTokenLimitExceeded",
+        AgentError::ToolNameConflict { .. } => "UserError",
+        AgentError::Cancelled => "RunCancelled",
+        AgentError::Tool(_) => return Failure::new("RuntimeError", error.to_string()),
+        AgentError::Model(ModelError::Configuration(_)) => return Failure::new("ValueError", error.to_string()),
+        _ => "UnexpectedModelBehavior",
+    };
+    Failure::new(&format!("pydantic_ai.exceptions.{class}"), error.to_string())
+}

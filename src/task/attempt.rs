@@ -1,0 +1,355 @@
+//! One try of one task instance: what it runs, with what, and its rendered arguments.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::arguments::{ArgumentError, Resolver};
+use super::context::{Context, params};
+use super::failure::Failure;
+use super::mapping;
+use super::services::Services;
+use super::templates::objects::{CallFunction, DagFunction};
+use super::templates::values::from_wire;
+use super::templates::{Options, Templates};
+use crate::airflow::supervisor::StartupDetails;
+use crate::dag::Interpreter;
+use crate::dag::definitions::{AgentTask, Argument, Dag, FunctionCall, Handle, Task, TaskKind, ToolsetSpec};
+
+/// What the interface shows for a prompt that a function makes while the task runs.
+const SET_DURING_EXECUTION: &str = "DYNAMIC (set during execution)";
+
+/// One try.
+pub struct Attempt {
+    pub details: StartupDetails,
+    pub dag: Dag,
+    pub task: Task,
+    pub services: Services,
+    /// Where template files are looked up first.
+    pub dag_folder: PathBuf,
+    params: Map<String, Value>,
+    interpreter: Mutex<Option<Arc<Interpreter>>>,
+}
+
+/// A task's arguments, rendered, in XCom wire form.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rendered {
+    /// The template fields, in the operator's order.
+    pub fields: Map<String, Value>,
+    /// Toolsets with their own fields rendered.
+    pub toolsets: Vec<ToolsetSpec>,
+}
+
+impl Rendered {
+    /// A field; null when the operator has none of this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> &Value {
+        self.fields.get(name).unwrap_or(&Value::Null)
+    }
+}
+
+impl Attempt {
+    /// Puts a try together; checks the run's params.
+    ///
+    /// # Errors
+    /// Params that their schemas refuse.
+    pub fn new(
+        details: StartupDetails,
+        dag: Dag,
+        task: Task,
+        services: Services,
+        interpreter: Interpreter,
+        dag_folder: PathBuf,
+    ) -> Result<Self, Failure> {
+        let overrides = services.config.get_bool("core", "dag_run_conf_overrides_params").unwrap_or(true);
+        let params = params(&dag, &task, details.ti_context.dag_run.conf.as_ref(), overrides)?;
+        Ok(Self {
+            details,
+            dag,
+            task,
+            services,
+            dag_folder,
+            params,
+            interpreter: Mutex::new(Some(Arc::new(interpreter))),
+        })
+    }
+
+    /// The interpreter, as long as it is kept.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<Arc<Interpreter>> {
+        self.interpreter.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the interpreter and frees its memory: nothing of the Dag file's code is needed any more.
+    pub fn drop_interpreter(&self) {
+        drop(self.interpreter.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            dag: &self.dag,
+            task: &self.task,
+            run: &self.details.ti_context,
+            services: &self.services,
+            params: self.params.clone(),
+            start_date: &self.details.start_date,
+        }
+    }
+
+    /// The context for Dag code, with the rendered `templates_dict`.
+    #[must_use]
+    pub fn dag_code_context(&self, rendered: &Rendered) -> Value {
+        let mut context = self.context().for_dag_code();
+        if let Some(fields) = context.as_object_mut() {
+            fields.insert("templates_dict".to_owned(), rendered.field("templates_dict").clone());
+        }
+        context
+    }
+
+    /// A way to call functions of the Dag file from a thread that may block.
+    fn call_function(&self) -> CallFunction {
+        let runtime = self.services.runtime().clone();
+        let interpreter = self.interpreter();
+        let context = self.context().for_dag_code();
+        Arc::new(move |handle, args, kwargs| {
+            let interpreter = interpreter.as_ref().ok_or_else(|| "the Dag interpreter has ended".to_owned())?;
+            runtime
+                .block_on(interpreter.call(handle, args.into(), kwargs.into(), &context))
+                .map_err(|error| error.to_string())
+        })
+    }
+
+    fn templates(&self, task_fields: &Map<String, Value>, extra: &Map<String, Value>) -> Templates {
+        let call = self.call_function();
+        let mut searchpath = vec![self.dag_folder.clone()];
+        searchpath.extend(self.dag.template_searchpath.iter().map(PathBuf::from));
+        let filters = self
+            .dag
+            .user_defined_filters
+            .iter()
+            .filter_map(|(name, argument)| match argument {
+                Argument::Object { handle, .. } => Some((
+                    name.clone(),
+                    Arc::new(DagFunction { handle: *handle, name: name.clone(), call: Arc::clone(&call) }),
+                )),
+                _ => None,
+            })
+            .collect();
+        let options = Options {
+            searchpath,
+            native: self.dag.render_template_as_native_obj,
+            extensions: self.task.template_ext.clone(),
+            filters,
+        };
+        let mut context = self.context().for_templates(&call, task_fields);
+        if !extra.is_empty() {
+            context = minijinja::context! { ..from_wire(&Value::Object(extra.clone())), ..context };
+        }
+        Templates::new(options, context)
+    }
+
+    fn with_resolver<T>(&self, templates: Option<&Templates>, use_it: impl FnOnce(&Resolver<'_>) -> T) -> T {
+        let resolve_object = |handle: Handle| -> Result<Value, ArgumentError> {
+            let gone = || ArgumentError::Object(Box::new(crate::dag::PythonError {
+                class: "RuntimeError".to_owned(),
+                message: "the Dag interpreter has ended".to_owned(),
+                ..Default::default()
+            }));
+            let interpreter = self.interpreter().ok_or_else(gone)?;
+            let context = self.context().for_dag_code();
+            self.services
+                .runtime()
+                .block_on(interpreter.resolve(handle, &context))
+                .map_err(|error| ArgumentError::Object(Box::new(error)))
+        };
+        use_it(&Resolver {
+            services: &self.services,
+            dag: &self.dag,
+            task: &self.task,
+            templates,
+            resolve_object: &resolve_object,
+        })
+    }
+
+    /// How many task instances the task expands to; `None` for a task that is not mapped. Blocks.
+    ///
+    /// # Errors
+    /// What is mapped over can't be had, or is no list.
+    pub fn expansion_count(&self) -> Result<Option<usize>, Failure> {
+        let Some(expansion) = self.task.expansions.last() else {
+            return Ok(None);
+        };
+        self.with_resolver(None, |resolver| mapping::count(expansion, resolver)).map(Some).map_err(Failure::from)
+    }
+
+    /// Renders the template fields and the toolsets. Blocks.
+    ///
+    /// # Errors
+    /// A template, a lookup or an upstream value that fails.
+    pub fn render(&self) -> Result<Rendered, Failure> {
+        let templates = self.templates(&Map::new(), &Map::new());
+        let mut fields = self.with_resolver(Some(&templates), |resolver| self.render_fields(resolver))?;
+        if let TaskKind::Agent(agent) = &self.task.kind
+            && agent.prompt_function.is_some()
+            && let Some(prompt) = fields.get_mut("prompt")
+            && prompt.is_null()
+        {
+            *prompt = SET_DURING_EXECUTION.into();
+        }
+        let toolsets = match &self.task.kind {
+            TaskKind::Agent(agent) => self.render_toolsets(&agent.toolsets, &fields)?,
+            _ => Vec::new(),
+        };
+        Ok(Rendered { fields, toolsets })
+    }
+
+    fn render_fields(&self, resolver: &Resolver<'_>) -> Result<Map<String, Value>, Failure> {
+        let mut mapped = Vec::new();
+        if self.task.is_mapped
+            && let Some(expansion) = self.task.expansions.last()
+        {
+            mapped = mapping::arguments(expansion, self.services.ti.map_index, resolver)?;
+        }
+        // `@task.x` functions are mapped over their own arguments, operators over theirs.
+        let decorated = self.task.operator.starts_with('@');
+        let mut fields = Map::new();
+        for name in &self.task.template_fields {
+            let mut value = match argument(&self.task.kind, name) {
+                Some(argument) => resolver.value(name, argument)?,
+                None => Value::Null,
+            };
+            if decorated && name == "op_kwargs" && !mapped.is_empty() {
+                let mut kwargs = match value {
+                    Value::Object(kwargs) => kwargs,
+                    _ => Map::new(),
+                };
+                kwargs.extend(mapped.iter().cloned());
+                value = kwargs.into();
+            } else if !decorated && let Some((_, item)) = mapped.iter().find(|(mapped, _)| mapped == name) {
+                value = item.clone();
+            }
+            fields.insert(name.clone(), value);
+        }
+        Ok(fields)
+    }
+
+    fn render_toolsets(
+        &self,
+        toolsets: &[ToolsetSpec],
+        fields: &Map<String, Value>,
+    ) -> Result<Vec<ToolsetSpec>, Failure> {
+        let templates = self.templates(fields, &Map::new());
+        self.with_resolver(Some(&templates), |resolver| {
+            toolsets.iter().map(|toolset| render_toolset(toolset, resolver)).collect()
+        })
+    }
+
+    /// Renders everything once more, as `@task.agent` does when its function has made the prompt: templates in the
+    /// prompt and in upstream values count now. Blocks.
+    ///
+    /// # Errors
+    /// See [`Self::render`].
+    pub fn render_again(&self, rendered: &mut Rendered, prompt: Value) -> Result<(), Failure> {
+        rendered.fields.insert("prompt".to_owned(), prompt);
+        let templates = self.templates(&rendered.fields, &Map::new());
+        for (name, value) in &mut rendered.fields {
+            *value = again(name, value, &templates)?;
+        }
+        Ok(())
+    }
+
+    /// The label of a mapped task instance; `None` when the task has no `map_index_template`. Blocks.
+    ///
+    /// # Errors
+    /// The template fails.
+    pub fn rendered_map_index(&self, rendered: &Rendered) -> Result<Option<String>, Failure> {
+        let Some(template) = &self.task.map_index_template else {
+            return Ok(None);
+        };
+        let own = match rendered.field("op_kwargs") {
+            Value::Object(kwargs) => kwargs.clone(),
+            _ => Map::new(),
+        };
+        let templates = self.templates(&rendered.fields, &own);
+        templates
+            .render_text("map_index_template", template)
+            .map(|label| Some(label.chars().take(250).collect()))
+            .map_err(|error| ArgumentError::Template(error).into())
+    }
+}
+
+fn again(field: &str, value: &Value, templates: &Templates) -> Result<Value, ArgumentError> {
+    Ok(match value {
+        Value::String(text) => templates.render(field, text)?,
+        Value::Array(items) => items.iter().map(|item| again(field, item, templates)).collect::<Result<_, _>>()?,
+        Value::Object(map) if map.contains_key("$") => value.clone(),
+        Value::Object(map) => {
+            let plain = !map.contains_key("__classname__");
+            let mut rendered = Map::new();
+            for (key, item) in map {
+                let render = plain || key == "__data__" && item.is_array();
+                rendered.insert(key.clone(), if render { again(field, item, templates)? } else { item.clone() });
+            }
+            rendered.into()
+        }
+        other => other.clone(),
+    })
+}
+
+fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<ToolsetSpec, Failure> {
+    Ok(match toolset {
+        ToolsetSpec::Sql(sql) => {
+            let mut sql = sql.clone();
+            let before = match &sql.db_conn_id {
+                Argument::String(text) => text.clone(),
+                _ => String::new(),
+            };
+            let rendered = match resolver.value("db_conn_id", &sql.db_conn_id)? {
+                Value::String(text) => text,
+                other => super::arguments::python_repr(&other),
+            };
+            if rendered != before {
+                tracing::info!(logger = super::agent_task::LOGGER, "Rendered toolset sql-{rendered}");
+            }
+            sql.db_conn_id = Argument::String(rendered);
+            ToolsetSpec::Sql(sql)
+        }
+        ToolsetSpec::Prefixed { prefix, wrapped } => ToolsetSpec::Prefixed {
+            prefix: prefix.clone(),
+            wrapped: Box::new(render_toolset(wrapped, resolver)?),
+        },
+        other => other.clone(),
+    })
+}
+
+fn argument<'a>(kind: &'a TaskKind, field: &str) -> Option<&'a Argument> {
+    match kind {
+        TaskKind::Agent(agent) => agent_argument(agent, field),
+        TaskKind::Python(call) => call_argument(call, field),
+        TaskKind::Empty | TaskKind::Unsupported { .. } => None,
+    }
+}
+
+fn call_argument<'a>(call: &'a FunctionCall, field: &str) -> Option<&'a Argument> {
+    match field {
+        "op_args" => Some(&call.op_args),
+        "op_kwargs" => Some(&call.op_kwargs),
+        "templates_dict" => Some(&call.templates_dict),
+        _ => None,
+    }
+}
+
+fn agent_argument<'a>(agent: &'a AgentTask, field: &str) -> Option<&'a Argument> {
+    match field {
+        "prompt" => Some(&agent.prompt),
+        "llm_conn_id" => Some(&agent.llm_conn_id),
+        "model_id" => Some(&agent.model_id),
+        "fallback_conn_ids" => Some(&agent.fallback_conn_ids),
+        "system_prompt" => Some(&agent.system_prompt),
+        "agent_params" => Some(&agent.agent_params),
+        "message_history" => Some(&agent.message_history),
+        "usage_limits" => Some(&agent.usage_limits),
+        other => agent.prompt_function.as_ref().and_then(|call| call_argument(call, other)),
+    }
+}

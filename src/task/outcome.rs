@@ -1,0 +1,331 @@
+//! What becomes of a try: runs it, and makes of its result or failure the message that ends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::agent_task;
+use super::attempt::{Attempt, Rendered};
+use super::failure::{Failure, Meaning};
+use super::log::{LogLevel, TaskLogger};
+use super::rendered_fields::rendered_field;
+use super::{python_task, xcom_push};
+use crate::agent;
+use crate::airflow::supervisor::{TaskReply, TaskRequest};
+use crate::dag::definitions::TaskKind;
+use crate::telemetry::{TaskSpan, Telemetry, identity};
+
+/// The key of the link that every agent task has; empty unless a human reviews its answer.
+const REVIEW_LINK_KEY: &str = "_link_HITLReviewLink";
+
+/// How a try ended.
+pub struct Ending {
+    /// The message that says so.
+    pub message: TaskRequest,
+    /// For the task's span.
+    pub failure: Option<Failure>,
+}
+
+fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// A try that failed before its task was run.
+#[must_use]
+pub fn failed_early(failure: &Failure, should_retry: bool, log: &TaskLogger) -> Ending {
+    failure.log(log, &failure.message);
+    Ending { message: failure_message(failure, should_retry, None), failure: Some(failure.clone()) }
+}
+
+fn failure_message(failure: &Failure, should_retry: bool, rendered_map_index: Option<String>) -> TaskRequest {
+    match failure.meaning {
+        Meaning::Skipped => {
+            TaskRequest::TaskState { state: "skipped".to_owned(), end_date: Some(now()), rendered_map_index }
+        }
+        Meaning::Failed if should_retry => TaskRequest::RetryTask {
+            end_date: now(),
+            rendered_map_index,
+            retry_delay_seconds: None,
+            retry_reason: None,
+        },
+        Meaning::Failed | Meaning::FailedForGood => {
+            TaskRequest::TaskState { state: "failed".to_owned(), end_date: Some(now()), rendered_map_index }
+        }
+    }
+}
+
+/// Runs a try to its end.
+pub async fn run(attempt: Arc<Attempt>, log: &TaskLogger, span: &TaskSpan, telemetry: &Telemetry) -> Ending {
+    let mut label = None;
+    let result = execute(&attempt, log, span, telemetry, &mut label).await;
+    if let Err(failure) = &result {
+        if failure.meaning == Meaning::Skipped {
+            log.info("::group::Post Execute");
+            if !failure.message.is_empty() {
+                log.write("task", LogLevel::Info, "Skipping task.", failure.reason());
+            }
+        } else {
+            failure.log(log, "Task failed with exception");
+            log.info("::group::Post Execute");
+        }
+    }
+    push_review_link(&attempt).await;
+    let should_retry = attempt.details.ti_context.should_retry;
+    match result {
+        Ok(()) => Ending {
+            message: TaskRequest::SucceedTask {
+                end_date: now(),
+                task_outlets: attempt.task.outlets.clone(),
+                outlet_events: Vec::new(),
+                rendered_map_index: label,
+            },
+            failure: None,
+        },
+        Err(failure) => Ending {
+            message: failure_message(&failure, should_retry, label),
+            failure: (failure.meaning != Meaning::Skipped).then_some(failure),
+        },
+    }
+}
+
+/// The link of `AgentOperator`, which Airflow's task runner pushes whatever became of the task.
+async fn push_review_link(attempt: &Attempt) {
+    if !matches!(attempt.task.kind, TaskKind::Agent(_)) {
+        return;
+    }
+    let services = &attempt.services;
+    if let Err(error) = services.request(services.set_xcom(REVIEW_LINK_KEY, "".into(), None)).await {
+        tracing::warn!("Failed to push an xcom for task operator extra link: {error}");
+    }
+}
+
+async fn execute(
+    attempt: &Arc<Attempt>,
+    log: &TaskLogger,
+    span: &TaskSpan,
+    telemetry: &Telemetry,
+    label: &mut Option<String>,
+) -> Result<(), Failure> {
+    let services = &attempt.services;
+    for key in &attempt.details.ti_context.xcom_keys_to_clear {
+        let ti = &services.ti;
+        let request = TaskRequest::DeleteXCom {
+            key: key.clone(),
+            dag_id: ti.dag_id.clone(),
+            run_id: ti.run_id.clone(),
+            task_id: ti.task_id.clone(),
+            map_index: (ti.map_index >= 0).then_some(ti.map_index),
+        };
+        services.request(request).await.map_err(refused("the XComs of an earlier try could not be cleared"))?;
+    }
+    let stage = span.stage("render_templates");
+    let renderer = Arc::clone(attempt);
+    let rendered = super::blocking(move || renderer.render()).await??;
+    drop(stage);
+    send_rendered_fields(attempt, &rendered).await?;
+    *label = early_label(attempt, &rendered).await;
+    if let Some(label) = label {
+        send_label(attempt, label).await?;
+    }
+    validate_assets(attempt).await?;
+    log.info("::endgroup::");
+
+    let stage = span.stage("task.execute");
+    let spans = telemetry.gen_ai().map(|gen_ai| {
+        agent::Telemetry::global(stage.clone(), identity(&services.ti), gen_ai.capture_content)
+    });
+    let result = run_kind(attempt, rendered.clone(), log, spans).await;
+    drop(stage);
+    if result.is_ok() {
+        log.info("::group::Post Execute");
+    }
+    let relabel = Arc::clone(attempt);
+    let again = super::blocking(move || relabel.rendered_map_index(&rendered)).await?;
+    match (&result, again) {
+        (_, Ok(Some(new))) if Some(&new) != label.as_ref() => {
+            send_label(attempt, &new).await?;
+            *label = Some(new);
+        }
+        (Ok(_), Err(failure)) => return Err(failure),
+        _ => {}
+    }
+    let result = result?;
+    let requests = xcom_push::requests(&attempt.task, attempt.task.is_mapped, &result, services)?;
+    if !requests.is_empty() {
+        log.info("Pushing xcom");
+    }
+    xcom_push::push(requests, services).await?;
+    Ok(())
+}
+
+fn refused(what: &'static str) -> impl Fn(crate::airflow::supervisor::ErrorResponse) -> Failure {
+    move |error| Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", format!("{what}: {error}"))
+}
+
+async fn send_rendered_fields(attempt: &Attempt, rendered: &Rendered) -> Result<(), Failure> {
+    if rendered.fields.is_empty() {
+        return Ok(());
+    }
+    let services = &attempt.services;
+    let max = services.config.get_uint("core", "max_templated_field_length").unwrap_or(4096);
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let masker = services.resolver.masker();
+    let fields: Map<String, Value> = rendered
+        .fields
+        .iter()
+        .map(|(name, value)| (name.clone(), rendered_field(name, value, max, masker)))
+        .collect();
+    services
+        .request(TaskRequest::SetRenderedFields { rendered_fields: fields })
+        .await
+        .map_err(refused("the rendered template fields could not be stored"))?;
+    Ok(())
+}
+
+/// The label before the task has run; a template that needs what the task makes is rendered again later.
+async fn early_label(attempt: &Arc<Attempt>, rendered: &Rendered) -> Option<String> {
+    let (attempt, rendered) = (Arc::clone(attempt), rendered.clone());
+    match super::blocking(move || attempt.rendered_map_index(&rendered)).await {
+        Ok(Ok(label)) => label.filter(|label| !label.is_empty()),
+        Ok(Err(failure)) | Err(failure) => {
+            tracing::debug!("early rendering of map_index_template failed: {}", failure.text());
+            None
+        }
+    }
+}
+
+async fn send_label(attempt: &Attempt, label: &str) -> Result<(), Failure> {
+    if label.is_empty() {
+        return Ok(());
+    }
+    attempt
+        .services
+        .request(TaskRequest::SetRenderedMapIndex { rendered_map_index: label.to_owned() })
+        .await
+        .map_err(refused("the rendered map index could not be stored"))?;
+    Ok(())
+}
+
+async fn validate_assets(attempt: &Attempt) -> Result<(), Failure> {
+    if attempt.task.inlets.is_empty() && attempt.task.outlets.is_empty() {
+        return Ok(());
+    }
+    let body = json!({ "type": "ValidateInletsAndOutlets", "ti_id": attempt.services.ti.id });
+    let Value::Object(body) = body else {
+        return Ok(());
+    };
+    let reply = attempt
+        .services
+        .request(TaskRequest::Other(body))
+        .await
+        .map_err(refused("the task's inlets and outlets could not be checked"))?;
+    let inactive = match &reply {
+        TaskReply::Other(body) => body.get("inactive_assets").and_then(Value::as_array).cloned().unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    if inactive.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = inactive
+        .iter()
+        .map(|asset| {
+            let field = |key| asset.get(key).and_then(Value::as_str).unwrap_or_default();
+            format!("Asset(name=\"{}\", uri=\"{}\")", field("name"), field("uri"))
+        })
+        .collect();
+    let text = format!("Task has the following inactive assets in its inlets or outlets: {}", names.join(", "));
+    Err(Failure::new("airflow.sdk.exceptions.AirflowInactiveAssetInInletOrOutletException", text).for_good())
+}
+
+/// Why a running task is stopped.
+enum Stop {
+    Killed,
+    TimedOut,
+}
+
+/// Runs the task's own work under its execution timeout and the supervisor's SIGTERM.
+async fn run_kind(
+    attempt: &Arc<Attempt>,
+    rendered: Rendered,
+    log: &TaskLogger,
+    spans: Option<agent::Telemetry>,
+) -> Result<Value, Failure> {
+    let cancel = CancellationToken::new();
+    let is_agent = matches!(attempt.task.kind, TaskKind::Agent(_));
+    let work = async {
+        match &attempt.task.kind {
+            TaskKind::Agent(task) => agent_task::run(attempt, task, rendered, cancel.clone(), spans).await,
+            TaskKind::Python(call) => python_task::call(attempt, call, &rendered).await,
+            TaskKind::Empty => Ok(Value::Null),
+            TaskKind::Unsupported { reason } => Err(Failure::new("NotImplementedError", reason.clone())),
+        }
+    };
+    tokio::pin!(work);
+    let stop = tokio::select! {
+        biased;
+        result = &mut work => return result,
+        stop = stopped(attempt.task.execution_timeout) => stop,
+    };
+    let pid = std::process::id();
+    match stop {
+        Stop::Killed if is_agent => {
+            tracing::info!(
+                target: "airflow.task", logger = agent_task::LOGGER,
+                "Task killed, cancelling in-flight agent run"
+            );
+        }
+        Stop::Killed => log.info("Task killed"),
+        Stop::TimedOut => {
+            let mut fields = Map::new();
+            fields.insert("pid".to_owned(), pid.into());
+            log.write("task", LogLevel::Error, "Process timed out", fields);
+        }
+    }
+    cancel.cancel();
+    // An agent closes its toolsets and tells what it has used; a prompt or task function is cut off.
+    let unwound = if is_agent {
+        tokio::time::timeout(Duration::from_secs(4), &mut work).await.ok()
+    } else {
+        None
+    };
+    match stop {
+        Stop::TimedOut => {
+            Err(Failure::new("airflow.sdk.exceptions.AirflowTaskTimeout", format!("Timeout, PID: {pid}")))
+        }
+        Stop::Killed => match unwound {
+            Some(Err(failure)) => Err(failure),
+            // It answered before it noticed.
+            Some(Ok(result)) => Ok(result),
+            None => Err(Failure::new("airflow.sdk.exceptions.AirflowException", "Task received SIGTERM signal")),
+        },
+    }
+}
+
+async fn stopped(timeout: Option<f64>) -> Stop {
+    let expired = async {
+        match timeout {
+            Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))).await,
+            None => std::future::pending().await,
+        }
+    };
+    let killed = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            // Without a handler SIGTERM ends the process at once, and the supervisor says so.
+            Err(error) => {
+                tracing::warn!("no handler for SIGTERM: {error}");
+                std::future::pending().await
+            }
+        }
+    };
+    tokio::select! {
+        () = expired => Stop::TimedOut,
+        () = killed => Stop::Killed,
+    }
+}
