@@ -12,7 +12,10 @@ use super::python_task;
 use super::services::Services;
 use super::usage_limits::usage_limits;
 use crate::agent::message::UserContent;
-use crate::agent::{Agent, AgentError, Model, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry, Toolset};
+use crate::agent::{
+    Agent, AgentError, Model, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry,
+    Toolset,
+};
 use crate::airflow::connection::Connection;
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
@@ -24,10 +27,10 @@ use crate::model::scripted::Scripted;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
 use crate::toolset::prefixed::PrefixedToolset;
-use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
-pub const LOGGER: &str = "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
+pub const LOGGER: &str =
+    "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
 
 /// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
 pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
@@ -66,7 +69,10 @@ pub async fn run(
 
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
-    let budget = limits.as_ref().map(|_| Budget { services, max_tries: attempt.details.ti_context.max_tries });
+    let budget = limits.as_ref().map(|_| Budget {
+        services,
+        max_tries: attempt.details.ti_context.max_tries,
+    });
     let spent = match &budget {
         Some(budget) => budget.load().await?,
         None => RunUsage::default(),
@@ -111,8 +117,12 @@ pub async fn run(
             say!("LLM run failed: {}", counts(&used));
             log_cache_and_cost(&used);
             if attempt.task.do_xcom_push {
-                for (key, value) in [("run_id", services.ti.id.as_str().into()), ("usage", used.to_xcom())] {
-                    if let Err(error) = services.request(services.set_xcom(key, value, None)).await {
+                for (key, value) in [
+                    ("run_id", services.ti.id.as_str().into()),
+                    ("usage", used.to_xcom()),
+                ] {
+                    if let Err(error) = services.request(services.set_xcom(key, value, None)).await
+                    {
                         tracing::warn!(
                             target: "airflow.task", logger = LOGGER,
                             "Failed to push {key} XCom for the failed run: {error}"
@@ -145,27 +155,41 @@ fn check_prompt(prompt: &Value) -> Result<(), Failure> {
          Sequence[UserContent]."
             .to_owned()
     } else {
-        format!("The returned value from the @task.agent callable must be str or Sequence[UserContent], got {class}.")
+        format!(
+            "The returned value from the @task.agent callable must be str or Sequence[UserContent], got {class}."
+        )
     };
     Err(Failure::new("TypeError", text))
 }
 
 fn prompt(value: &Value) -> Result<UserContent, Failure> {
     let unsupported = |what: &str| {
-        Failure::new("TypeError", format!("a prompt with {what} is not supported natively: use text, or a list of texts"))
-            .for_good()
+        Failure::new(
+            "TypeError",
+            format!("a prompt with {what} is not supported natively: use text, or a list of texts"),
+        )
+        .for_good()
     };
     match value {
         Value::String(text) => Ok(UserContent::Text(text.clone())),
         Value::Array(items) => items
             .iter()
-            .map(|item| item.as_str().map(ToOwned::to_owned).ok_or_else(|| unsupported("items that are not text")))
+            .map(|item| {
+                item.as_str()
+                    .map(ToOwned::to_owned)
+                    .ok_or_else(|| unsupported("items that are not text"))
+            })
             .collect::<Result<_, _>>()
             .map(UserContent::Parts),
-        Value::Object(map) if map.get("__classname__").and_then(Value::as_str) == Some("builtins.tuple") => {
+        Value::Object(map)
+            if map.get("__classname__").and_then(Value::as_str) == Some("builtins.tuple") =>
+        {
             prompt(map.get("__data__").unwrap_or(&Value::Null))
         }
-        other => Err(unsupported(&format!("the value {}", super::arguments::python_repr(other)))),
+        other => Err(unsupported(&format!(
+            "the value {}",
+            super::arguments::python_repr(other)
+        ))),
     }
 }
 
@@ -175,7 +199,10 @@ fn text_field(rendered: &Rendered, name: &str) -> Result<Option<String>, Failure
         Value::String(text) => Ok(Some(text.clone())),
         other => Err(Failure::new(
             "TypeError",
-            format!("{name} must be text, and is {}", super::arguments::python_repr(other)),
+            format!(
+                "{name} must be text, and is {}",
+                super::arguments::python_repr(other)
+            ),
         )),
     }
 }
@@ -189,20 +216,33 @@ struct AgentParams {
 
 impl AgentParams {
     fn of(rendered: &Value) -> Result<Self, Failure> {
-        let mut params = Self { name: "agent".to_owned(), settings: Map::new(), retries: Retries::default() };
+        let mut params = Self {
+            name: "agent".to_owned(),
+            settings: Map::new(),
+            retries: Retries::default(),
+        };
         let given = match rendered {
             Value::Null => return Ok(params),
             Value::Object(given) => given,
             other => {
                 let shown = super::arguments::python_repr(other);
-                return Err(Failure::new("TypeError", format!("agent_params must be a dict, and is {shown}")));
+                return Err(Failure::new(
+                    "TypeError",
+                    format!("agent_params must be a dict, and is {shown}"),
+                ));
             }
         };
         let count = |name: &str, value: &Value| {
-            value.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
-                let shown = super::arguments::python_repr(value);
-                Failure::new("ValueError", format!("agent_params['{name}'] must be a whole number, and is {shown}"))
-            })
+            value
+                .as_u64()
+                .and_then(|n| u32::try_from(n).ok())
+                .ok_or_else(|| {
+                    let shown = super::arguments::python_repr(value);
+                    Failure::new(
+                        "ValueError",
+                        format!("agent_params['{name}'] must be a whole number, and is {shown}"),
+                    )
+                })
         };
         for (key, value) in given {
             match (key.as_str(), value) {
@@ -221,11 +261,15 @@ impl AgentParams {
                 }
                 ("retries", value) => {
                     let retries = count("retries", value)?;
-                    params.retries = Retries { tools: retries, output: retries };
+                    params.retries = Retries {
+                        tools: retries,
+                        output: retries,
+                    };
                 }
                 (_, Value::Array(items)) if items.is_empty() => {}
                 (name, _) => {
-                    let text = format!("agent_params[{}] is not supported natively", repr_str(name));
+                    let text =
+                        format!("agent_params[{}] is not supported natively", repr_str(name));
                     return Err(Failure::new("NotImplementedError", text).for_good());
                 }
             }
@@ -234,16 +278,28 @@ impl AgentParams {
     }
 }
 
-async fn model(services: &Services, rendered: &Rendered, cancel: CancellationToken) -> Result<Arc<dyn Model>, Failure> {
+async fn model(
+    services: &Services,
+    rendered: &Rendered,
+    cancel: CancellationToken,
+) -> Result<Arc<dyn Model>, Failure> {
     let Some(llm_conn_id) = text_field(rendered, "llm_conn_id")? else {
-        return Err(Failure::new("ValueError", "llm_conn_id must be text, and is None"));
+        return Err(Failure::new(
+            "ValueError",
+            "llm_conn_id must be text, and is None",
+        ));
     };
     let model_id = text_field(rendered, "model_id")?;
     let environment = services.config.environment();
     if let Some(transcript) = environment.get(TRANSCRIPT_VARIABLE)
-        && matches!(services.resolver.connection(&llm_conn_id).await, Err(ResolveError::ConnectionNotFound(_)))
+        && matches!(
+            services.resolver.connection(&llm_conn_id).await,
+            Err(ResolveError::ConnectionNotFound(_))
+        )
     {
-        say!("Connection {llm_conn_id} is not defined: the scripted model answers from {transcript}");
+        say!(
+            "Connection {llm_conn_id} is not defined: the scripted model answers from {transcript}"
+        );
         return scripted(Path::new(transcript), services);
     }
     let fallbacks = rendered.field("fallback_conn_ids");
@@ -268,7 +324,11 @@ async fn model(services: &Services, rendered: &Rendered, cancel: CancellationTok
 /// A transcript may hold several, by `task_id` or `task_id[map_index]`.
 fn scripted(path: &Path, services: &Services) -> Result<Arc<dyn Model>, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::new("ValueError", format!("the transcript {} can't be used: {error}", path.display())).for_good()
+        Failure::new(
+            "ValueError",
+            format!("the transcript {} can't be used: {error}", path.display()),
+        )
+        .for_good()
     };
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     let whole: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
@@ -278,7 +338,8 @@ fn scripted(path: &Path, services: &Services) -> Result<Arc<dyn Model>, Failure>
         .or_else(|| whole.get(&ti.task_id))
         .filter(|_| whole.get("turns").is_none())
         .unwrap_or(&whole);
-    let model = Scripted::from_text(&own.to_string(), &path.display().to_string()).map_err(|error| unreadable(&error))?;
+    let model = Scripted::from_text(&own.to_string(), &path.display().to_string())
+        .map_err(|error| unreadable(&error))?;
     Ok(Arc::new(model))
 }
 
@@ -288,10 +349,13 @@ struct Connections(Resolver);
 #[async_trait::async_trait]
 impl ConnectionSource for Connections {
     async fn connection(&self, conn_id: &str) -> Result<Connection, ConnectionError> {
-        self.0.connection(conn_id).await.map_err(|error| match error {
-            ResolveError::ConnectionNotFound(conn_id) => ConnectionError::NotDefined(conn_id),
-            other => ConnectionError::Unreadable(other.to_string()),
-        })
+        self.0
+            .connection(conn_id)
+            .await
+            .map_err(|error| match error {
+                ResolveError::ConnectionNotFound(conn_id) => ConnectionError::NotDefined(conn_id),
+                other => ConnectionError::Unreadable(other.to_string()),
+            })
     }
 }
 
@@ -304,22 +368,23 @@ fn toolsets(
     specs
         .iter()
         .map(|spec| {
-            let toolset: Arc<dyn Toolset> =
-                Arc::new(MaskingToolset::new(toolset(spec, services)?, services.resolver.masker().clone()));
-            Ok(if logging { Arc::new(LoggingToolset::new(toolset, LOGGER)) } else { toolset })
+            let toolset: Arc<dyn Toolset> = Arc::new(MaskingToolset::new(
+                toolset(spec, services)?,
+                services.resolver.masker().clone(),
+            ));
+            Ok(if logging {
+                Arc::new(LoggingToolset::new(toolset, LOGGER))
+            } else {
+                toolset
+            })
         })
         .collect()
 }
 
 fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, Failure> {
     Ok(match spec {
-        ToolsetSpec::Sql(sql) => {
-            let masker = services.resolver.masker().clone();
-            let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
-            let connections = Arc::new(Connections(services.resolver.clone()));
-            let toolset = SqlToolset::new(sql_config(sql), connections, mask)
-                .map_err(|error| Failure::of("ValueError", &error))?;
-            Arc::new(toolset)
+        ToolsetSpec::Sql(_) => {
+            return Err(Failure::new("NotImplementedError", "SQLToolset is on its way").for_good());
         }
         ToolsetSpec::Prefixed { prefix, wrapped } => {
             Arc::new(PrefixedToolset::new(toolset(wrapped, services)?, prefix))
@@ -331,32 +396,28 @@ fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, 
     })
 }
 
-fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
-    SqlToolsetConfig {
-        db_conn_id: match &spec.db_conn_id {
-            Argument::String(text) => text.clone(),
-            _ => String::new(),
-        },
-        allowed_tables: spec.allowed_tables.clone(),
-        allowed_functions: spec.allowed_functions.clone(),
-        schema: spec.schema.clone(),
-        allow_writes: spec.allow_writes,
-        max_rows: spec.max_rows,
-        max_result_bytes: spec.max_result_bytes,
-        max_columns: spec.max_columns,
-        max_retries: spec.max_retries,
-    }
-}
-
-async fn push_metadata(services: &Services, outcome: &RunOutcome, used: &RunUsage) -> Result<(), Failure> {
-    let mut xcoms = vec![("run_id", services.ti.id.as_str().into()), ("usage", used.to_xcom())];
+async fn push_metadata(
+    services: &Services,
+    outcome: &RunOutcome,
+    used: &RunUsage,
+) -> Result<(), Failure> {
+    let mut xcoms = vec![
+        ("run_id", services.ti.id.as_str().into()),
+        ("usage", used.to_xcom()),
+    ];
     if let Some(name) = &outcome.model_name {
         xcoms.push((MODEL_NAME_KEY, name.as_str().into()));
     }
     for (key, value) in xcoms {
-        services.request(services.set_xcom(key, value, None)).await.map_err(|error| {
-            Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", format!("XCom {key} could not be pushed: {error}"))
-        })?;
+        services
+            .request(services.set_xcom(key, value, None))
+            .await
+            .map_err(|error| {
+                Failure::new(
+                    "airflow.sdk.exceptions.AirflowRuntimeError",
+                    format!("XCom {key} could not be pushed: {error}"),
+                )
+            })?;
     }
     Ok(())
 }
@@ -420,22 +481,33 @@ struct Budget<'a> {
 
 impl Budget<'_> {
     async fn load(&self) -> Result<RunUsage, Failure> {
-        let request =
-            TaskRequest::GetTaskStateStore { ti_id: self.services.ti.id.clone(), key: USAGE_KEY.to_owned() };
+        let request = TaskRequest::GetTaskStateStore {
+            ti_id: self.services.ti.id.clone(),
+            key: USAGE_KEY.to_owned(),
+        };
         let record = match self.services.request(request).await {
             Ok(TaskReply::TaskState(record)) => record,
-            Err(error) if error.kind == ErrorKind::TaskStoreNotFound => return Ok(RunUsage::default()),
+            Err(error) if error.kind == ErrorKind::TaskStoreNotFound => {
+                return Ok(RunUsage::default());
+            }
             Ok(_) => return Ok(RunUsage::default()),
             Err(error) => {
-                let text = format!("the usage of earlier tries could not be read from the task state store: {error}");
-                return Err(Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", text));
+                let text = format!(
+                    "the usage of earlier tries could not be read from the task state store: {error}"
+                );
+                return Err(Failure::new(
+                    "airflow.sdk.exceptions.AirflowRuntimeError",
+                    text,
+                ));
             }
         };
         let shown = super::arguments::python_repr(&record);
         let malformed = |what: &str| {
             Failure::new(
                 "ValueError",
-                format!("'{USAGE_KEY}' in the task state store {what} (got {shown}); delete the key to reset the budget."),
+                format!(
+                    "'{USAGE_KEY}' in the task state store {what} (got {shown}); delete the key to reset the budget."
+                ),
             )
         };
         let Some(Value::Object(usage)) = record.get("usage") else {
@@ -444,7 +516,8 @@ impl Budget<'_> {
         if record.get("max_tries").and_then(Value::as_i64) != Some(self.max_tries) {
             return Ok(RunUsage::default());
         }
-        RunUsage::from_record(usage).map_err(|error| malformed(&format!("has a malformed cost: {error}")))
+        RunUsage::from_record(usage)
+            .map_err(|error| malformed(&format!("has a malformed cost: {error}")))
     }
 
     async fn save(&self, usage: &RunUsage) {
@@ -462,8 +535,10 @@ impl Budget<'_> {
     }
 
     async fn clear(&self) {
-        let request =
-            TaskRequest::DeleteTaskStateStore { ti_id: self.services.ti.id.clone(), key: USAGE_KEY.to_owned() };
+        let request = TaskRequest::DeleteTaskStateStore {
+            ti_id: self.services.ti.id.clone(),
+            key: USAGE_KEY.to_owned(),
+        };
         if let Err(error) = self.services.request(request).await {
             tracing::warn!(
                 target: "airflow.task", logger = LOGGER, "Usage budget: failed to delete cumulative usage key: {error}"
@@ -493,8 +568,13 @@ fn agent_failure(error: &AgentError) -> Failure {
         AgentError::ToolNameConflict { .. } => "UserError",
         AgentError::Cancelled => "RunCancelled",
         AgentError::Tool(_) => return Failure::new("RuntimeError", error.to_string()),
-        AgentError::Model(ModelError::Configuration(_)) => return Failure::new("ValueError", error.to_string()),
+        AgentError::Model(ModelError::Configuration(_)) => {
+            return Failure::new("ValueError", error.to_string());
+        }
         _ => "UnexpectedModelBehavior",
     };
-    Failure::new(&format!("pydantic_ai.exceptions.{class}"), error.to_string())
+    Failure::new(
+        &format!("pydantic_ai.exceptions.{class}"),
+        error.to_string(),
+    )
 }

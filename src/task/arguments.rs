@@ -85,7 +85,9 @@ impl Resolver<'_> {
 
 /// Do two tasks stand in one mapped task group, the upstream one not mapped by itself? Then map indexes correspond.
 fn same_mapped_group(upstream: &Task, task: &Task) -> bool {
-    !upstream.is_mapped && task.mapped_task_group.is_some() && task.mapped_task_group == upstream.mapped_task_group
+    !upstream.is_mapped
+        && task.mapped_task_group.is_some()
+        && task.mapped_task_group == upstream.mapped_task_group
 }
 
 fn key_text(key: &Argument) -> String {

@@ -15,7 +15,9 @@ use super::templates::values::from_wire;
 use super::templates::{Options, Templates};
 use crate::airflow::supervisor::StartupDetails;
 use crate::dag::Interpreter;
-use crate::dag::definitions::{AgentTask, Argument, Dag, FunctionCall, Handle, Task, TaskKind, ToolsetSpec};
+use crate::dag::definitions::{
+    AgentTask, Argument, Dag, FunctionCall, Handle, Task, TaskKind, ToolsetSpec,
+};
 
 /// What the interface shows for a prompt that a function makes while the task runs.
 const SET_DURING_EXECUTION: &str = "DYNAMIC (set during execution)";
@@ -59,11 +61,19 @@ impl Attempt {
         dag: Dag,
         task: Task,
         services: Services,
-        interpreter: Interpreter,
+        interpreter: Arc<Interpreter>,
         dag_folder: PathBuf,
     ) -> Result<Self, Failure> {
-        let overrides = services.config.get_bool("core", "dag_run_conf_overrides_params").unwrap_or(true);
-        let params = params(&dag, &task, details.ti_context.dag_run.conf.as_ref(), overrides)?;
+        let overrides = services
+            .config
+            .get_bool("core", "dag_run_conf_overrides_params")
+            .unwrap_or(true);
+        let params = params(
+            &dag,
+            &task,
+            details.ti_context.dag_run.conf.as_ref(),
+            overrides,
+        )?;
         Ok(Self {
             details,
             dag,
@@ -71,19 +81,27 @@ impl Attempt {
             services,
             dag_folder,
             params,
-            interpreter: Mutex::new(Some(Arc::new(interpreter))),
+            interpreter: Mutex::new(Some(interpreter)),
         })
     }
 
     /// The interpreter, as long as it is kept.
     #[must_use]
     pub fn interpreter(&self) -> Option<Arc<Interpreter>> {
-        self.interpreter.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.interpreter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Ends the interpreter and frees its memory: nothing of the Dag file's code is needed any more.
     pub fn drop_interpreter(&self) {
-        drop(self.interpreter.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.interpreter
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 
     fn context(&self) -> Context<'_> {
@@ -102,7 +120,10 @@ impl Attempt {
     pub fn dag_code_context(&self, rendered: &Rendered) -> Value {
         let mut context = self.context().for_dag_code();
         if let Some(fields) = context.as_object_mut() {
-            fields.insert("templates_dict".to_owned(), rendered.field("templates_dict").clone());
+            fields.insert(
+                "templates_dict".to_owned(),
+                rendered.field("templates_dict").clone(),
+            );
         }
         context
     }
@@ -113,7 +134,9 @@ impl Attempt {
         let interpreter = self.interpreter();
         let context = self.context().for_dag_code();
         Arc::new(move |handle, args, kwargs| {
-            let interpreter = interpreter.as_ref().ok_or_else(|| "the Dag interpreter has ended".to_owned())?;
+            let interpreter = interpreter
+                .as_ref()
+                .ok_or_else(|| "the Dag interpreter has ended".to_owned())?;
             runtime
                 .block_on(interpreter.call(handle, args.into(), kwargs.into(), &context))
                 .map_err(|error| error.to_string())
@@ -131,7 +154,11 @@ impl Attempt {
             .filter_map(|(name, argument)| match argument {
                 Argument::Object { handle, .. } => Some((
                     name.clone(),
-                    Arc::new(DagFunction { handle: *handle, name: name.clone(), call: Arc::clone(&call) }),
+                    Arc::new(DagFunction {
+                        handle: *handle,
+                        name: name.clone(),
+                        call: Arc::clone(&call),
+                    }),
                 )),
                 _ => None,
             })
@@ -149,13 +176,19 @@ impl Attempt {
         Templates::new(options, context)
     }
 
-    fn with_resolver<T>(&self, templates: Option<&Templates>, use_it: impl FnOnce(&Resolver<'_>) -> T) -> T {
+    fn with_resolver<T>(
+        &self,
+        templates: Option<&Templates>,
+        use_it: impl FnOnce(&Resolver<'_>) -> T,
+    ) -> T {
         let resolve_object = |handle: Handle| -> Result<Value, ArgumentError> {
-            let gone = || ArgumentError::Object(Box::new(crate::dag::PythonError {
-                class: "RuntimeError".to_owned(),
-                message: "the Dag interpreter has ended".to_owned(),
-                ..Default::default()
-            }));
+            let gone = || {
+                ArgumentError::Object(Box::new(crate::dag::PythonError {
+                    class: "RuntimeError".to_owned(),
+                    message: "the Dag interpreter has ended".to_owned(),
+                    ..Default::default()
+                }))
+            };
             let interpreter = self.interpreter().ok_or_else(gone)?;
             let context = self.context().for_dag_code();
             self.services
@@ -180,7 +213,9 @@ impl Attempt {
         let Some(expansion) = self.task.expansions.last() else {
             return Ok(None);
         };
-        self.with_resolver(None, |resolver| mapping::count(expansion, resolver)).map(Some).map_err(Failure::from)
+        self.with_resolver(None, |resolver| mapping::count(expansion, resolver))
+            .map(Some)
+            .map_err(Failure::from)
     }
 
     /// Renders the template fields and the toolsets. Blocks.
@@ -189,7 +224,8 @@ impl Attempt {
     /// A template, a lookup or an upstream value that fails.
     pub fn render(&self) -> Result<Rendered, Failure> {
         let templates = self.templates(&Map::new(), &Map::new());
-        let mut fields = self.with_resolver(Some(&templates), |resolver| self.render_fields(resolver))?;
+        let mut fields =
+            self.with_resolver(Some(&templates), |resolver| self.render_fields(resolver))?;
         if let TaskKind::Agent(agent) = &self.task.kind
             && agent.prompt_function.is_some()
             && let Some(prompt) = fields.get_mut("prompt")
@@ -226,7 +262,9 @@ impl Attempt {
                 };
                 kwargs.extend(mapped.iter().cloned());
                 value = kwargs.into();
-            } else if !decorated && let Some((_, item)) = mapped.iter().find(|(mapped, _)| mapped == name) {
+            } else if !decorated
+                && let Some((_, item)) = mapped.iter().find(|(mapped, _)| mapped == name)
+            {
                 value = item.clone();
             }
             fields.insert(name.clone(), value);
@@ -241,7 +279,10 @@ impl Attempt {
     ) -> Result<Vec<ToolsetSpec>, Failure> {
         let templates = self.templates(fields, &Map::new());
         self.with_resolver(Some(&templates), |resolver| {
-            toolsets.iter().map(|toolset| render_toolset(toolset, resolver)).collect()
+            toolsets
+                .iter()
+                .map(|toolset| render_toolset(toolset, resolver))
+                .collect()
         })
     }
 
@@ -282,14 +323,24 @@ impl Attempt {
 fn again(field: &str, value: &Value, templates: &Templates) -> Result<Value, ArgumentError> {
     Ok(match value {
         Value::String(text) => templates.render(field, text)?,
-        Value::Array(items) => items.iter().map(|item| again(field, item, templates)).collect::<Result<_, _>>()?,
+        Value::Array(items) => items
+            .iter()
+            .map(|item| again(field, item, templates))
+            .collect::<Result<_, _>>()?,
         Value::Object(map) if map.contains_key("$") => value.clone(),
         Value::Object(map) => {
             let plain = !map.contains_key("__classname__");
             let mut rendered = Map::new();
             for (key, item) in map {
                 let render = plain || key == "__data__" && item.is_array();
-                rendered.insert(key.clone(), if render { again(field, item, templates)? } else { item.clone() });
+                rendered.insert(
+                    key.clone(),
+                    if render {
+                        again(field, item, templates)?
+                    } else {
+                        item.clone()
+                    },
+                );
             }
             rendered.into()
         }
@@ -310,7 +361,10 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                 other => super::arguments::python_repr(&other),
             };
             if rendered != before {
-                tracing::info!(logger = super::agent_task::LOGGER, "Rendered toolset sql-{rendered}");
+                tracing::info!(
+                    logger = super::agent_task::LOGGER,
+                    "Rendered toolset sql-{rendered}"
+                );
             }
             sql.db_conn_id = Argument::String(rendered);
             ToolsetSpec::Sql(sql)
@@ -350,6 +404,9 @@ fn agent_argument<'a>(agent: &'a AgentTask, field: &str) -> Option<&'a Argument>
         "agent_params" => Some(&agent.agent_params),
         "message_history" => Some(&agent.message_history),
         "usage_limits" => Some(&agent.usage_limits),
-        other => agent.prompt_function.as_ref().and_then(|call| call_argument(call, other)),
+        other => agent
+            .prompt_function
+            .as_ref()
+            .and_then(|call| call_argument(call, other)),
     }
 }

@@ -13,7 +13,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::airflow::frame::{FrameError, MAX_FRAME_BYTES, ReplyFrame, RequestFrame};
-use crate::airflow::supervisor::{ErrorKind, ErrorResponse, MessageError, StartupDetails, TaskReply, TaskRequest};
+use crate::airflow::supervisor::{
+    ErrorKind, ErrorResponse, MessageError, StartupDetails, TaskReply, TaskRequest,
+};
 use crate::control_plane::ControlPlane;
 
 /// How long a request may take. The supervisor sends no reply at all to a request that it can't decode (Airflow
@@ -82,24 +84,45 @@ impl SupervisorClient {
 
     async fn start(stream: TcpStream) -> Result<(Self, StartupDetails), CommsError> {
         let (mut reader, writer) = stream.into_split();
-        let first = tokio::time::timeout(STARTUP_TIMEOUT, ReplyFrame::read(&mut reader, MAX_FRAME_BYTES))
-            .await
-            .map_err(|_| CommsError::Silent)??
-            .ok_or(CommsError::Closed)?;
+        let first = tokio::time::timeout(
+            STARTUP_TIMEOUT,
+            ReplyFrame::read(&mut reader, MAX_FRAME_BYTES),
+        )
+        .await
+        .map_err(|_| CommsError::Silent)??
+        .ok_or(CommsError::Closed)?;
         let details = StartupDetails::from_body(first.body)?;
         let (outgoing, inbox) = mpsc::channel(16);
-        let pending = Arc::new(Mutex::new(Pending { waiting: Some(HashMap::new()) }));
+        let pending = Arc::new(Mutex::new(Pending {
+            waiting: Some(HashMap::new()),
+        }));
         tokio::spawn(write_frames(writer, inbox));
         tokio::spawn(read_frames(reader, Arc::clone(&pending)));
-        Ok((Self { outgoing, pending, next_id: AtomicI64::new(1) }, details))
+        Ok((
+            Self {
+                outgoing,
+                pending,
+                next_id: AtomicI64::new(1),
+            },
+            details,
+        ))
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, request: &TaskRequest, carrier: Option<BTreeMap<String, String>>) -> Answer {
-        let gone = || ErrorResponse::new(ErrorKind::GenericError, "the supervisor has closed the connection");
+    async fn exchange(
+        &self,
+        request: &TaskRequest,
+        carrier: Option<BTreeMap<String, String>>,
+    ) -> Answer {
+        let gone = || {
+            ErrorResponse::new(
+                ErrorKind::GenericError,
+                "the supervisor has closed the connection",
+            )
+        };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         match &mut self.pending().waiting {
@@ -107,13 +130,22 @@ impl SupervisorClient {
             None => return Err(gone()),
         };
         let (sent, was_sent) = oneshot::channel();
-        let frame = RequestFrame { id, body: request.to_body(), context_carrier: carrier };
+        let frame = RequestFrame {
+            id,
+            body: request.to_body(),
+            context_carrier: carrier,
+        };
         if self.outgoing.send(Outgoing { frame, sent }).await.is_err() {
             return Err(gone());
         }
         match was_sent.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(ErrorResponse::new(ErrorKind::GenericError, error.to_string())),
+            Ok(Err(error)) => {
+                return Err(ErrorResponse::new(
+                    ErrorKind::GenericError,
+                    error.to_string(),
+                ));
+            }
             Err(_) => return Err(gone()),
         }
         answered.await.unwrap_or_else(|_| Err(gone()))
@@ -139,13 +171,24 @@ async fn read_frames(mut reader: OwnedReadHalf, pending: Arc<Mutex<Pending>>) {
     let broken = loop {
         match ReplyFrame::read(&mut reader, MAX_FRAME_BYTES).await {
             Ok(Some(frame)) => {
-                let Some(answer) = lock().waiting.as_mut().and_then(|waiting| waiting.remove(&frame.id)) else {
-                    tracing::warn!("the supervisor answered request {}, which nobody waits for", frame.id);
+                let Some(answer) = lock()
+                    .waiting
+                    .as_mut()
+                    .and_then(|waiting| waiting.remove(&frame.id))
+                else {
+                    tracing::warn!(
+                        "the supervisor answered request {}, which nobody waits for",
+                        frame.id
+                    );
                     continue;
                 };
-                let reply = TaskReply::from_frame(frame.body, frame.error).unwrap_or_else(|error| {
-                    Err(ErrorResponse::new(ErrorKind::GenericError, error.to_string()))
-                });
+                let reply =
+                    TaskReply::from_frame(frame.body, frame.error).unwrap_or_else(|error| {
+                        Err(ErrorResponse::new(
+                            ErrorKind::GenericError,
+                            error.to_string(),
+                        ))
+                    });
                 // The receiver is gone when the request was given up.
                 let _ = answer.send(reply);
             }
@@ -155,7 +198,10 @@ async fn read_frames(mut reader: OwnedReadHalf, pending: Arc<Mutex<Pending>>) {
     };
     for (_, answer) in lock().waiting.take().into_iter().flatten() {
         // As above.
-        let _ = answer.send(Err(ErrorResponse::new(ErrorKind::GenericError, broken.as_str())));
+        let _ = answer.send(Err(ErrorResponse::new(
+            ErrorKind::GenericError,
+            broken.as_str(),
+        )));
     }
 }
 
@@ -170,13 +216,22 @@ impl ControlPlane for SupervisorClient {
         request: TaskRequest,
         carrier: Option<&BTreeMap<String, String>>,
     ) -> Answer {
-        tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(&request, carrier.cloned())).await.unwrap_or_else(|_| {
-            let kind = request.to_body().get("type").map(ToString::to_string).unwrap_or_default();
-            Err(ErrorResponse::new(
-                ErrorKind::GenericError,
-                format!("the supervisor has not answered {kind} within {} s", REQUEST_TIMEOUT.as_secs()),
-            ))
-        })
+        tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(&request, carrier.cloned()))
+            .await
+            .unwrap_or_else(|_| {
+                let kind = request
+                    .to_body()
+                    .get("type")
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                Err(ErrorResponse::new(
+                    ErrorKind::GenericError,
+                    format!(
+                        "the supervisor has not answered {kind} within {} s",
+                        REQUEST_TIMEOUT.as_secs()
+                    ),
+                ))
+            })
     }
 }
 
@@ -188,7 +243,9 @@ mod tests {
 
     use super::*;
 
-    async fn pair(replies: Vec<(i64, Value, Value)>) -> Result<(SupervisorClient, StartupDetails), CommsError> {
+    async fn pair(
+        replies: Vec<(i64, Value, Value)>,
+    ) -> Result<(SupervisorClient, StartupDetails), CommsError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -202,13 +259,28 @@ mod tests {
                 "ti_context": {"dag_run": {"dag_id": "d", "run_id": "r", "run_after": "2026-01-01T00:00:00Z",
                     "run_type": "manual", "state": "running"}},
             });
-            ReplyFrame { id: 0, body: startup, error: Value::Null }.write(&mut stream).await.unwrap();
+            ReplyFrame {
+                id: 0,
+                body: startup,
+                error: Value::Null,
+            }
+            .write(&mut stream)
+            .await
+            .unwrap();
             let mut requests = Vec::new();
             while requests.len() < replies.len() {
-                requests.push(RequestFrame::read(&mut stream, MAX_FRAME_BYTES).await.unwrap().unwrap());
+                requests.push(
+                    RequestFrame::read(&mut stream, MAX_FRAME_BYTES)
+                        .await
+                        .unwrap()
+                        .unwrap(),
+                );
             }
             for (id, body, error) in replies {
-                ReplyFrame { id, body, error }.write(&mut stream).await.unwrap();
+                ReplyFrame { id, body, error }
+                    .write(&mut stream)
+                    .await
+                    .unwrap();
             }
         });
         SupervisorClient::connect(address).await
@@ -216,26 +288,49 @@ mod tests {
 
     #[tokio::test]
     async fn replies_find_their_requests_in_any_order_and_errors_in_either_place() {
-        let missing = json!({"type": "ErrorResponse", "error": "VARIABLE_NOT_FOUND", "detail": null});
+        let missing =
+            json!({"type": "ErrorResponse", "error": "VARIABLE_NOT_FOUND", "detail": null});
         let (client, details) = pair(vec![
-            (3, json!({"type": "VariableResult", "key": "c", "value": "3"}), Value::Null),
+            (
+                3,
+                json!({"type": "VariableResult", "key": "c", "value": "3"}),
+                Value::Null,
+            ),
             (1, Value::Null, missing.clone()),
             (2, missing, Value::Null),
         ])
         .await
         .unwrap();
         assert_eq!(details.ti.task_id, "t");
-        let get = |key: &str| client.handle(TaskRequest::GetVariable { key: key.to_owned() });
+        let get = |key: &str| {
+            client.handle(TaskRequest::GetVariable {
+                key: key.to_owned(),
+            })
+        };
         let (a, b, c) = tokio::join!(get("a"), get("b"), get("c"));
         assert_eq!(a.unwrap_err().kind, ErrorKind::VariableNotFound);
         assert_eq!(b.unwrap_err().kind, ErrorKind::VariableNotFound);
-        assert_eq!(c.unwrap(), TaskReply::Variable { key: "c".to_owned(), value: Some("3".to_owned()) });
+        assert_eq!(
+            c.unwrap(),
+            TaskReply::Variable {
+                key: "c".to_owned(),
+                value: Some("3".to_owned())
+            }
+        );
     }
 
     #[tokio::test]
     async fn a_supervisor_that_goes_away_fails_the_requests_that_wait() {
         let (client, _) = pair(Vec::new()).await.unwrap();
-        let error = client.handle(TaskRequest::GetVariable { key: "a".to_owned() }).await.unwrap_err();
-        assert!(error.to_string().contains("closed") || error.to_string().contains("socket"), "{error}");
+        let error = client
+            .handle(TaskRequest::GetVariable {
+                key: "a".to_owned(),
+            })
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("closed") || error.to_string().contains("socket"),
+            "{error}"
+        );
     }
 }

@@ -412,7 +412,11 @@ impl Object for Described {
     }
 
     fn render(self: &Arc<Self>, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let id = if self.class == "Task" { "task_id" } else { "dag_id" };
+        let id = if self.class == "Task" {
+            "task_id"
+        } else {
+            "dag_id"
+        };
         write!(
             f,
             "<{}: {}>",

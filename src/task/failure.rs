@@ -43,7 +43,12 @@ impl Failure {
     pub fn new(class: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         let details = vec![ErrorDetail::new(short(class), message.as_str())];
-        Self { class: class.to_owned(), message, details, meaning: Meaning::Failed }
+        Self {
+            class: class.to_owned(),
+            message,
+            details,
+            meaning: Meaning::Failed,
+        }
     }
 
     /// The same failure, past retrying.
@@ -67,10 +72,15 @@ impl Failure {
     /// An exception that Dag code raised.
     #[must_use]
     pub fn of_python(error: &PythonError) -> Self {
-        let is = |name: &str| error.is(&format!("airflow.sdk.exceptions.{name}")) || error.name() == name;
+        let is = |name: &str| {
+            error.is(&format!("airflow.sdk.exceptions.{name}")) || error.name() == name
+        };
         let meaning = if is("AirflowSkipException") {
             Meaning::Skipped
-        } else if is("AirflowFailException") || is("AirflowSensorTimeout") || is("AirflowTaskTerminated") {
+        } else if is("AirflowFailException")
+            || is("AirflowSensorTimeout")
+            || is("AirflowTaskTerminated")
+        {
             Meaning::FailedForGood
         } else {
             Meaning::Failed
@@ -95,7 +105,12 @@ impl Failure {
             });
             next = error.cause.as_deref();
         }
-        Self { class: error.class.clone(), message: error.message.clone(), details, meaning }
+        Self {
+            class: error.class.clone(),
+            message: error.message.clone(),
+            details,
+            meaning,
+        }
     }
 
     /// Writes it to the log, as Airflow's task runner does.
@@ -132,7 +147,9 @@ fn short(class: &str) -> &str {
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let class = match &error {
-            ResolveError::ConnectionNotFound(_) => "airflow.sdk.exceptions.AirflowNotFoundException",
+            ResolveError::ConnectionNotFound(_) => {
+                "airflow.sdk.exceptions.AirflowNotFoundException"
+            }
             ResolveError::Malformed(_) => "ValueError",
             _ => "airflow.sdk.exceptions.AirflowRuntimeError",
         };

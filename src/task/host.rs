@@ -1,6 +1,5 @@
 //! The Dag interpreter's view of the world: answered by the control plane.
 
-
 use serde_json::Value;
 
 use super::log::{LogLevel, TaskLogger};
@@ -25,9 +24,8 @@ impl TaskHost {
 impl From<LookupError> for HostError {
     fn from(error: LookupError) -> Self {
         match error {
-            LookupError::Secret(ResolveError::ConnectionNotFound(_)) | LookupError::NoVariable(_) => {
-                Self::NotFound(error.to_string())
-            }
+            LookupError::Secret(ResolveError::ConnectionNotFound(_))
+            | LookupError::NoVariable(_) => Self::NotFound(error.to_string()),
             other => Self::Other(other.to_string()),
         }
     }
@@ -43,7 +41,12 @@ impl Host for TaskHost {
         Ok(self.services.variable(key)?)
     }
 
-    fn set_variable(&self, key: &str, value: Option<&str>, description: Option<&str>) -> Result<(), HostError> {
+    fn set_variable(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        description: Option<&str>,
+    ) -> Result<(), HostError> {
         Ok(self.services.set_variable(key, value, description)?)
     }
 
@@ -71,6 +74,7 @@ impl Host for TaskHost {
 
     fn log(&self, record: LogRecord) {
         let level = LogLevel::parse(&record.level);
-        self.log.write(&record.logger, level, &record.message, record.fields);
+        self.log
+            .write(&record.logger, level, &record.message, record.fields);
     }
 }

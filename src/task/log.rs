@@ -22,8 +22,16 @@ use crate::airflow::execution::TaskInstance;
 use crate::secrets::Masker;
 
 /// Keys that Airflow's supervisor hands to Python functions with parameters of these names, or reads specially.
-const RESERVED: &[&str] =
-    &["target", "msg", "self", "method_name", "positional_args", "exc_info", "stack_info", "error_detail"];
+const RESERVED: &[&str] = &[
+    "target",
+    "msg",
+    "self",
+    "method_name",
+    "positional_args",
+    "exc_info",
+    "stack_info",
+    "error_detail",
+];
 
 /// A longer event is cut: no reader of a task log wants it, and the supervisor holds every line in memory.
 const MAX_EVENT_BYTES: usize = 256 * 1024;
@@ -74,21 +82,39 @@ impl Levels {
     /// From the configuration; what can't be read counts as unset.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
-        let get = |key| config.get("logging", key).ok().flatten().unwrap_or_default();
+        let get = |key| {
+            config
+                .get("logging", key)
+                .ok()
+                .flatten()
+                .unwrap_or_default()
+        };
         let mut namespaces: Vec<_> = get("namespace_levels")
             .split([',', ' ', '\n', '\t'])
             .filter_map(|pair| pair.split_once('='))
             .map(|(name, level)| (name.trim().to_owned(), LogLevel::parse(level.trim())))
             .collect();
         namespaces.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        Self { default: LogLevel::parse(&get("logging_level")), namespaces }
+        Self {
+            default: LogLevel::parse(&get("logging_level")),
+            namespaces,
+        }
     }
 
     /// Is a record of this logger and level wanted?
     #[must_use]
     pub fn allow(&self, logger: &str, level: LogLevel) -> bool {
-        let under = |name: &str| logger == name || logger.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        let least = self.namespaces.iter().find(|(name, _)| under(name)).map_or(self.default, |(_, level)| *level);
+        let under = |name: &str| {
+            logger == name
+                || logger
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
+        let least = self
+            .namespaces
+            .iter()
+            .find(|(name, _)| under(name))
+            .map_or(self.default, |(_, level)| *level);
         level >= least
     }
 }
@@ -138,7 +164,11 @@ impl TaskLogger {
     ///
     /// # Errors
     /// There is no connection, or no thread.
-    pub fn connect(address: SocketAddr, levels: Levels, masker: Masker) -> std::io::Result<(Self, LogThread)> {
+    pub fn connect(
+        address: SocketAddr,
+        levels: Levels,
+        masker: Masker,
+    ) -> std::io::Result<(Self, LogThread)> {
         let stream = TcpStream::connect(address)?;
         Self::over(stream, levels, masker)
     }
@@ -149,31 +179,43 @@ impl TaskLogger {
         masker: Masker,
     ) -> std::io::Result<(Self, LogThread)> {
         let (lines, inbox) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("task-log".to_owned()).spawn(move || {
-            let mut buffer = Vec::new();
-            while let Ok(Line::Text(first)) = inbox.recv() {
-                buffer.clear();
-                buffer.extend_from_slice(first.as_bytes());
-                let mut last = false;
-                while let Ok(line) = inbox.try_recv() {
-                    match line {
-                        Line::Text(text) => buffer.extend_from_slice(text.as_bytes()),
-                        Line::End => {
-                            last = true;
+        let thread = std::thread::Builder::new()
+            .name("task-log".to_owned())
+            .spawn(move || {
+                let mut buffer = Vec::new();
+                while let Ok(Line::Text(first)) = inbox.recv() {
+                    buffer.clear();
+                    buffer.extend_from_slice(first.as_bytes());
+                    let mut last = false;
+                    while let Ok(line) = inbox.try_recv() {
+                        match line {
+                            Line::Text(text) => buffer.extend_from_slice(text.as_bytes()),
+                            Line::End => {
+                                last = true;
+                                break;
+                            }
+                        }
+                        if buffer.len() > 1 << 20 {
                             break;
                         }
                     }
-                    if buffer.len() > 1 << 20 {
+                    // When the supervisor is gone there is nobody left to tell.
+                    if stream
+                        .write_all(&buffer)
+                        .and_then(|()| stream.flush())
+                        .is_err()
+                        || last
+                    {
                         break;
                     }
                 }
-                // When the supervisor is gone there is nobody left to tell.
-                if stream.write_all(&buffer).and_then(|()| stream.flush()).is_err() || last {
-                    break;
-                }
-            }
-        })?;
-        let shared = Shared { lines: lines.clone(), levels, masker, bound: OnceLock::new() };
+            })?;
+        let shared = Shared {
+            lines: lines.clone(),
+            levels,
+            masker,
+            bound: OnceLock::new(),
+        };
         Ok((Self(Arc::new(shared)), LogThread { lines, thread }))
     }
 
@@ -188,7 +230,12 @@ impl TaskLogger {
             ("map_index", ti.map_index.into()),
         ];
         // A second call changes nothing: a process runs one task instance.
-        let _ = self.0.bound.set(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+        let _ = self.0.bound.set(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        );
     }
 
     /// The masker that every record goes through.
@@ -209,7 +256,12 @@ impl TaskLogger {
             return;
         }
         let mut record = Map::new();
-        record.insert("timestamp".to_owned(), Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true).into());
+        record.insert(
+            "timestamp".to_owned(),
+            Utc::now()
+                .to_rfc3339_opts(SecondsFormat::Micros, true)
+                .into(),
+        );
         record.insert("level".to_owned(), level.name().into());
         record.insert("event".to_owned(), cut(event).into());
         record.insert("logger".to_owned(), logger.into());
@@ -218,9 +270,13 @@ impl TaskLogger {
         }
         for (key, value) in fields {
             match key.as_str() {
-                "timestamp" | "level" | "event" | "logger" => record.insert(format!("{key}_"), value),
+                "timestamp" | "level" | "event" | "logger" => {
+                    record.insert(format!("{key}_"), value)
+                }
                 key if RESERVED.contains(&key) => record.insert(format!("{key}_"), value),
-                "exception" if !is_error_detail(&value) => record.insert("exception_text".to_owned(), value),
+                "exception" if !is_error_detail(&value) => {
+                    record.insert("exception_text".to_owned(), value)
+                }
                 _ => record.insert(key, value),
             };
         }
@@ -238,7 +294,11 @@ impl TaskLogger {
 
 /// The user interface maps over the frames of each error, and shows no log at all when they are missing.
 fn is_error_detail(value: &Value) -> bool {
-    value.as_array().is_some_and(|errors| errors.iter().all(|error| error.get("frames").is_some_and(Value::is_array)))
+    value.as_array().is_some_and(|errors| {
+        errors
+            .iter()
+            .all(|error| error.get("frames").is_some_and(Value::is_array))
+    })
 }
 
 fn cut(event: &str) -> String {
@@ -246,7 +306,11 @@ fn cut(event: &str) -> String {
         return event.to_owned();
     }
     let end = event.floor_char_boundary(MAX_EVENT_BYTES);
-    format!("{}... ({} bytes in all)", event.get(..end).unwrap_or_default(), event.len())
+    format!(
+        "{}... ({} bytes in all)",
+        event.get(..end).unwrap_or_default(),
+        event.len()
+    )
 }
 
 /// Sends `tracing` events to the task log: all of Updraft's, and warnings of the libraries.
@@ -258,7 +322,8 @@ pub struct TaskLogLayer(pub TaskLogger);
 impl<S: Subscriber> Layer<S> for TaskLogLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        let own = metadata.target().starts_with("updraft") || metadata.target().starts_with("airflow");
+        let own =
+            metadata.target().starts_with("updraft") || metadata.target().starts_with("airflow");
         let level = match *metadata.level() {
             Level::ERROR => LogLevel::Error,
             Level::WARN => LogLevel::Warning,
@@ -275,7 +340,9 @@ impl<S: Subscriber> Layer<S> for TaskLogLayer {
         {
             fields.message = event;
         }
-        let logger = fields.logger.unwrap_or_else(|| metadata.target().replace("::", "."));
+        let logger = fields
+            .logger
+            .unwrap_or_else(|| metadata.target().replace("::", "."));
         self.0.write(&logger, level, &fields.message, fields.rest);
     }
 }
@@ -354,7 +421,11 @@ mod tests {
 
     fn logged(levels: &[(&str, &str)], write: impl FnOnce(&TaskLogger)) -> Vec<Value> {
         let config = Config::new(
-            levels.iter().copied().chain([("AIRFLOW_HOME", "/nowhere")]).collect::<Environment>(),
+            levels
+                .iter()
+                .copied()
+                .chain([("AIRFLOW_HOME", "/nowhere")])
+                .collect::<Environment>(),
         );
         let masker = Masker::new();
         masker.add_secret("hunter2-secret");
@@ -364,16 +435,26 @@ mod tests {
         write(&logger);
         thread.finish();
         let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     #[test]
     fn no_line_can_upset_the_supervisor() {
         let lines = logged(&[], |logger| {
-            let fields = json!({"target": 1, "msg": 2, "level": "x", "timestamp": 5, "exception": "text"});
-            logger.write("a", LogLevel::Warning, "hunter2-secret\nsecond line", fields.as_object().unwrap().clone());
+            let fields =
+                json!({"target": 1, "msg": 2, "level": "x", "timestamp": 5, "exception": "text"});
+            logger.write(
+                "a",
+                LogLevel::Warning,
+                "hunter2-secret\nsecond line",
+                fields.as_object().unwrap().clone(),
+            );
         });
-        let [line] = lines.as_slice() else { panic!("one line") };
+        let [line] = lines.as_slice() else {
+            panic!("one line")
+        };
         assert_eq!(line["level"], "warning");
         assert_eq!(line["event"], "***\nsecond line");
         assert_eq!(line["target_"], 1);
@@ -385,15 +466,20 @@ mod tests {
 
     #[test]
     fn levels_are_those_of_the_configuration() {
-        let environment =
-            [("AIRFLOW__LOGGING__LOGGING_LEVEL", "WARNING"), ("AIRFLOW__LOGGING__NAMESPACE_LEVELS", "my.mod=DEBUG")];
+        let environment = [
+            ("AIRFLOW__LOGGING__LOGGING_LEVEL", "WARNING"),
+            ("AIRFLOW__LOGGING__NAMESPACE_LEVELS", "my.mod=DEBUG"),
+        ];
         let lines = logged(&environment, |logger| {
             for name in ["task", "my.mod.inner", "my.module"] {
                 logger.write(name, LogLevel::Debug, name, Map::new());
                 logger.write(name, LogLevel::Error, name, Map::new());
             }
         });
-        let seen: Vec<_> = lines.iter().map(|line| format!("{} {}", line["level"], line["event"])).collect();
+        let seen: Vec<_> = lines
+            .iter()
+            .map(|line| format!("{} {}", line["level"], line["event"]))
+            .collect();
         assert_eq!(
             seen,
             [
@@ -408,6 +494,11 @@ mod tests {
     #[test]
     fn an_event_without_end_is_cut() {
         let lines = logged(&[], |logger| logger.info(&"x".repeat(50_000_000)));
-        assert!(lines[0]["event"].as_str().unwrap().ends_with("(50000000 bytes in all)"));
+        assert!(
+            lines[0]["event"]
+                .as_str()
+                .unwrap()
+                .ends_with("(50000000 bytes in all)")
+        );
     }
 }

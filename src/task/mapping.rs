@@ -42,7 +42,11 @@ impl Items<'_> {
     }
 }
 
-fn items<'a>(name: &str, argument: &'a Argument, resolver: &Resolver<'_>) -> Result<Items<'a>, MappingError> {
+fn items<'a>(
+    name: &str,
+    argument: &'a Argument,
+    resolver: &Resolver<'_>,
+) -> Result<Items<'a>, MappingError> {
     match argument {
         Argument::List(items) | Argument::Tuple(items) | Argument::Set(items) => {
             Ok(Items::Literal(items.iter().collect()))
@@ -56,15 +60,24 @@ fn items<'a>(name: &str, argument: &'a Argument, resolver: &Resolver<'_>) -> Res
 fn values(name: &str, value: Value) -> Result<Vec<Value>, MappingError> {
     match value {
         Value::Array(items) => Ok(items),
-        Value::Object(mut map) if map.contains_key("__classname__") => match map.remove("__data__") {
+        Value::Object(mut map) if map.contains_key("__classname__") => match map.remove("__data__")
+        {
             Some(data @ (Value::Array(_) | Value::Object(_))) => values(name, data),
-            _ => Err(MappingError::Unmappable { name: name.to_owned(), value: python_repr(&map.into()) }),
+            _ => Err(MappingError::Unmappable {
+                name: name.to_owned(),
+                value: python_repr(&map.into()),
+            }),
         },
         Value::Object(map) => Ok(map
             .into_iter()
-            .map(|(key, value)| envelope("builtins.tuple", 1, Value::Array(vec![key.into(), value])))
+            .map(|(key, value)| {
+                envelope("builtins.tuple", 1, Value::Array(vec![key.into(), value]))
+            })
             .collect()),
-        other => Err(MappingError::Unmappable { name: name.to_owned(), value: python_repr(&other) }),
+        other => Err(MappingError::Unmappable {
+            name: name.to_owned(),
+            value: python_repr(&other),
+        }),
     }
 }
 
@@ -161,7 +174,10 @@ pub fn arguments(
             };
             match value {
                 Value::Object(map) => Ok(map.into_iter().collect()),
-                other => Err(MappingError::NotADict { index, value: python_repr(&other) }),
+                other => Err(MappingError::NotADict {
+                    index,
+                    value: python_repr(&other),
+                }),
             }
         }
     }

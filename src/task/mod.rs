@@ -39,8 +39,13 @@ use failure::Failure;
 ///
 /// # Errors
 /// It panicked: a fault of Updraft, which must not take the task process down without a word.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Failure::new("updraft.InternalError", format!("a fault of Updraft: {error}")))
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        Failure::new(
+            "updraft.InternalError",
+            format!("a fault of Updraft: {error}"),
+        )
+    })
 }

@@ -38,28 +38,44 @@ fn now() -> String {
 #[must_use]
 pub fn failed_early(failure: &Failure, should_retry: bool, log: &TaskLogger) -> Ending {
     failure.log(log, &failure.message);
-    Ending { message: failure_message(failure, should_retry, None), failure: Some(failure.clone()) }
+    Ending {
+        message: failure_message(failure, should_retry, None),
+        failure: Some(failure.clone()),
+    }
 }
 
-fn failure_message(failure: &Failure, should_retry: bool, rendered_map_index: Option<String>) -> TaskRequest {
+fn failure_message(
+    failure: &Failure,
+    should_retry: bool,
+    rendered_map_index: Option<String>,
+) -> TaskRequest {
     match failure.meaning {
-        Meaning::Skipped => {
-            TaskRequest::TaskState { state: "skipped".to_owned(), end_date: Some(now()), rendered_map_index }
-        }
+        Meaning::Skipped => TaskRequest::TaskState {
+            state: "skipped".to_owned(),
+            end_date: Some(now()),
+            rendered_map_index,
+        },
         Meaning::Failed if should_retry => TaskRequest::RetryTask {
             end_date: now(),
             rendered_map_index,
             retry_delay_seconds: None,
             retry_reason: None,
         },
-        Meaning::Failed | Meaning::FailedForGood => {
-            TaskRequest::TaskState { state: "failed".to_owned(), end_date: Some(now()), rendered_map_index }
-        }
+        Meaning::Failed | Meaning::FailedForGood => TaskRequest::TaskState {
+            state: "failed".to_owned(),
+            end_date: Some(now()),
+            rendered_map_index,
+        },
     }
 }
 
 /// Runs a try to its end.
-pub async fn run(attempt: Arc<Attempt>, log: &TaskLogger, span: &TaskSpan, telemetry: &Telemetry) -> Ending {
+pub async fn run(
+    attempt: Arc<Attempt>,
+    log: &TaskLogger,
+    span: &TaskSpan,
+    telemetry: &Telemetry,
+) -> Ending {
     let mut label = None;
     let result = execute(&attempt, log, span, telemetry, &mut label).await;
     if let Err(failure) = &result {
@@ -98,7 +114,10 @@ async fn push_review_link(attempt: &Attempt) {
         return;
     }
     let services = &attempt.services;
-    if let Err(error) = services.request(services.set_xcom(REVIEW_LINK_KEY, "".into(), None)).await {
+    if let Err(error) = services
+        .request(services.set_xcom(REVIEW_LINK_KEY, "".into(), None))
+        .await
+    {
         tracing::warn!("Failed to push an xcom for task operator extra link: {error}");
     }
 }
@@ -120,7 +139,10 @@ async fn execute(
             task_id: ti.task_id.clone(),
             map_index: (ti.map_index >= 0).then_some(ti.map_index),
         };
-        services.request(request).await.map_err(refused("the XComs of an earlier try could not be cleared"))?;
+        services
+            .request(request)
+            .await
+            .map_err(refused("the XComs of an earlier try could not be cleared"))?;
     }
     let stage = span.stage("render_templates");
     let renderer = Arc::clone(attempt);
@@ -136,7 +158,11 @@ async fn execute(
 
     let stage = span.stage("task.execute");
     let spans = telemetry.gen_ai().map(|gen_ai| {
-        agent::Telemetry::global(stage.clone(), identity(&services.ti), gen_ai.capture_content)
+        agent::Telemetry::global(
+            stage.clone(),
+            identity(&services.ti),
+            gen_ai.capture_content,
+        )
     });
     let result = run_kind(attempt, rendered.clone(), log, spans).await;
     drop(stage);
@@ -163,7 +189,12 @@ async fn execute(
 }
 
 fn refused(what: &'static str) -> impl Fn(crate::airflow::supervisor::ErrorResponse) -> Failure {
-    move |error| Failure::new("airflow.sdk.exceptions.AirflowRuntimeError", format!("{what}: {error}"))
+    move |error| {
+        Failure::new(
+            "airflow.sdk.exceptions.AirflowRuntimeError",
+            format!("{what}: {error}"),
+        )
+    }
 }
 
 async fn send_rendered_fields(attempt: &Attempt, rendered: &Rendered) -> Result<(), Failure> {
@@ -171,7 +202,10 @@ async fn send_rendered_fields(attempt: &Attempt, rendered: &Rendered) -> Result<
         return Ok(());
     }
     let services = &attempt.services;
-    let max = services.config.get_uint("core", "max_templated_field_length").unwrap_or(4096);
+    let max = services
+        .config
+        .get_uint("core", "max_templated_field_length")
+        .unwrap_or(4096);
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     let masker = services.resolver.masker();
     let fields: Map<String, Value> = rendered
@@ -180,7 +214,9 @@ async fn send_rendered_fields(attempt: &Attempt, rendered: &Rendered) -> Result<
         .map(|(name, value)| (name.clone(), rendered_field(name, value, max, masker)))
         .collect();
     services
-        .request(TaskRequest::SetRenderedFields { rendered_fields: fields })
+        .request(TaskRequest::SetRenderedFields {
+            rendered_fields: fields,
+        })
         .await
         .map_err(refused("the rendered template fields could not be stored"))?;
     Ok(())
@@ -192,7 +228,10 @@ async fn early_label(attempt: &Arc<Attempt>, rendered: &Rendered) -> Option<Stri
     match super::blocking(move || attempt.rendered_map_index(&rendered)).await {
         Ok(Ok(label)) => label.filter(|label| !label.is_empty()),
         Ok(Err(failure)) | Err(failure) => {
-            tracing::debug!("early rendering of map_index_template failed: {}", failure.text());
+            tracing::debug!(
+                "early rendering of map_index_template failed: {}",
+                failure.text()
+            );
             None
         }
     }
@@ -204,7 +243,9 @@ async fn send_label(attempt: &Attempt, label: &str) -> Result<(), Failure> {
     }
     attempt
         .services
-        .request(TaskRequest::SetRenderedMapIndex { rendered_map_index: label.to_owned() })
+        .request(TaskRequest::SetRenderedMapIndex {
+            rendered_map_index: label.to_owned(),
+        })
         .await
         .map_err(refused("the rendered map index could not be stored"))?;
     Ok(())
@@ -222,9 +263,15 @@ async fn validate_assets(attempt: &Attempt) -> Result<(), Failure> {
         .services
         .request(TaskRequest::Other(body))
         .await
-        .map_err(refused("the task's inlets and outlets could not be checked"))?;
+        .map_err(refused(
+            "the task's inlets and outlets could not be checked",
+        ))?;
     let inactive = match &reply {
-        TaskReply::Other(body) => body.get("inactive_assets").and_then(Value::as_array).cloned().unwrap_or_default(),
+        TaskReply::Other(body) => body
+            .get("inactive_assets")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default(),
         _ => Vec::new(),
     };
     if inactive.is_empty() {
@@ -234,11 +281,22 @@ async fn validate_assets(attempt: &Attempt) -> Result<(), Failure> {
         .iter()
         .map(|asset| {
             let field = |key| asset.get(key).and_then(Value::as_str).unwrap_or_default();
-            format!("Asset(name=\"{}\", uri=\"{}\")", field("name"), field("uri"))
+            format!(
+                "Asset(name=\"{}\", uri=\"{}\")",
+                field("name"),
+                field("uri")
+            )
         })
         .collect();
-    let text = format!("Task has the following inactive assets in its inlets or outlets: {}", names.join(", "));
-    Err(Failure::new("airflow.sdk.exceptions.AirflowInactiveAssetInInletOrOutletException", text).for_good())
+    let text = format!(
+        "Task has the following inactive assets in its inlets or outlets: {}",
+        names.join(", ")
+    );
+    Err(Failure::new(
+        "airflow.sdk.exceptions.AirflowInactiveAssetInInletOrOutletException",
+        text,
+    )
+    .for_good())
 }
 
 /// Why a running task is stopped.
@@ -258,10 +316,14 @@ async fn run_kind(
     let is_agent = matches!(attempt.task.kind, TaskKind::Agent(_));
     let work = async {
         match &attempt.task.kind {
-            TaskKind::Agent(task) => agent_task::run(attempt, task, rendered, cancel.clone(), spans).await,
+            TaskKind::Agent(task) => {
+                agent_task::run(attempt, task, rendered, cancel.clone(), spans).await
+            }
             TaskKind::Python(call) => python_task::call(attempt, call, &rendered).await,
             TaskKind::Empty => Ok(Value::Null),
-            TaskKind::Unsupported { reason } => Err(Failure::new("NotImplementedError", reason.clone())),
+            TaskKind::Unsupported { reason } => {
+                Err(Failure::new("NotImplementedError", reason.clone()))
+            }
         }
     };
     tokio::pin!(work);
@@ -288,19 +350,25 @@ async fn run_kind(
     cancel.cancel();
     // An agent closes its toolsets and tells what it has used; a prompt or task function is cut off.
     let unwound = if is_agent {
-        tokio::time::timeout(Duration::from_secs(4), &mut work).await.ok()
+        tokio::time::timeout(Duration::from_secs(4), &mut work)
+            .await
+            .ok()
     } else {
         None
     };
     match stop {
-        Stop::TimedOut => {
-            Err(Failure::new("airflow.sdk.exceptions.AirflowTaskTimeout", format!("Timeout, PID: {pid}")))
-        }
+        Stop::TimedOut => Err(Failure::new(
+            "airflow.sdk.exceptions.AirflowTaskTimeout",
+            format!("Timeout, PID: {pid}"),
+        )),
         Stop::Killed => match unwound {
             Some(Err(failure)) => Err(failure),
             // It answered before it noticed.
             Some(Ok(result)) => Ok(result),
-            None => Err(Failure::new("airflow.sdk.exceptions.AirflowException", "Task received SIGTERM signal")),
+            None => Err(Failure::new(
+                "airflow.sdk.exceptions.AirflowException",
+                "Task received SIGTERM signal",
+            )),
         },
     }
 }
@@ -308,7 +376,9 @@ async fn run_kind(
 async fn stopped(timeout: Option<f64>) -> Stop {
     let expired = async {
         match timeout {
-            Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))).await,
+            Some(seconds) => {
+                tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))).await
+            }
             None => std::future::pending().await,
         }
     };

@@ -48,12 +48,22 @@ pub async fn run(comm: SocketAddr, logs: SocketAddr) -> Result<(), ProcessError>
     let config = Arc::new(Config::from_env());
     let masker = Masker::from_config(&config)?;
     let (log, log_thread) = TaskLogger::connect(logs, Levels::from_config(&config), masker.clone())
-        .map_err(|source| ProcessError::Log { address: logs, source })?;
+        .map_err(|source| ProcessError::Log {
+            address: logs,
+            source,
+        })?;
     // Fails only when a subscriber is installed already, as in tests.
-    let _ = tracing_subscriber::registry().with(TaskLogLayer(log.clone())).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(TaskLogLayer(log.clone()))
+        .try_init();
     let ended = speak(comm, config, masker, &log).await;
     if let Err(error) = &ended {
-        log.write("task", LogLevel::Error, &format!("Top level error: {error}"), serde_json::Map::new());
+        log.write(
+            "task",
+            LogLevel::Error,
+            &format!("Top level error: {error}"),
+            serde_json::Map::new(),
+        );
     }
     finish(log_thread).await;
     ended
@@ -64,7 +74,12 @@ async fn finish(log_thread: LogThread) {
     let _ = tokio::task::spawn_blocking(move || log_thread.finish()).await;
 }
 
-async fn speak(comm: SocketAddr, config: Arc<Config>, masker: Masker, log: &TaskLogger) -> Result<(), ProcessError> {
+async fn speak(
+    comm: SocketAddr,
+    config: Arc<Config>,
+    masker: Masker,
+    log: &TaskLogger,
+) -> Result<(), ProcessError> {
     log.info("::group::Pre Execute");
     let (client, details) = SupervisorClient::connect(comm).await?;
     log.bind(&details.ti);
@@ -74,10 +89,22 @@ async fn speak(comm: SocketAddr, config: Arc<Config>, masker: Masker, log: &Task
     });
     let span = TaskSpan::start(&telemetry, &details.ti);
     let client = Arc::new(client);
-    let ended = task(Arc::clone(&client), details, config, masker, log, &span, &telemetry).await;
+    let ended = task(
+        Arc::clone(&client),
+        details,
+        config,
+        masker,
+        log,
+        &span,
+        &telemetry,
+    )
+    .await;
     span.end();
     // Blocks while the last spans are sent; nothing else runs any more.
-    if let Err(error) = tokio::task::spawn_blocking(move || telemetry.shutdown()).await.unwrap_or(Ok(())) {
+    if let Err(error) = tokio::task::spawn_blocking(move || telemetry.shutdown())
+        .await
+        .unwrap_or(Ok(()))
+    {
         tracing::warn!("{error}");
     }
     ended
@@ -99,7 +126,8 @@ async fn task(
     let begin = details.clone();
     let (start_config, start_log) = (Arc::clone(&config), log.clone());
     let stage = span.stage("parse");
-    let started = super::blocking(move || startup::start(&begin, &start_config, host, &start_log)).await;
+    let started =
+        super::blocking(move || startup::start(&begin, &start_config, host, &start_log)).await;
     drop(stage);
     let started = match started {
         Ok(started) => started,
@@ -113,7 +141,7 @@ async fn task(
                 started.dag,
                 started.task,
                 services,
-                started.interpreter,
+                Arc::new(started.interpreter),
                 started.dag_folder,
             );
             match attempt {
@@ -133,9 +161,18 @@ async fn task(
 }
 
 /// A Dag or task that is not there may only be late: Airflow reschedules a few times without counting a try.
-fn missing(failure: &Failure, details: &StartupDetails, config: &Config, log: &TaskLogger) -> Ending {
-    let retries = config.get_int("workers", "missing_dag_retries").unwrap_or(3);
-    let delay = config.get_int("workers", "missing_dag_retry_delay").unwrap_or(60);
+fn missing(
+    failure: &Failure,
+    details: &StartupDetails,
+    config: &Config,
+    log: &TaskLogger,
+) -> Ending {
+    let retries = config
+        .get_int("workers", "missing_dag_retries")
+        .unwrap_or(3);
+    let delay = config
+        .get_int("workers", "missing_dag_retry_delay")
+        .unwrap_or(60);
     if details.ti_context.task_reschedule_count >= retries || retries <= 0 {
         return outcome::failed_early(failure, details.ti_context.should_retry, log);
     }

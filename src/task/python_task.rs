@@ -11,9 +11,16 @@ use crate::dag::definitions::FunctionCall;
 ///
 /// # Errors
 /// The exception that it raised.
-pub async fn call(attempt: &Attempt, call: &FunctionCall, rendered: &Rendered) -> Result<Value, Failure> {
+pub async fn call(
+    attempt: &Attempt,
+    call: &FunctionCall,
+    rendered: &Rendered,
+) -> Result<Value, Failure> {
     let Some(interpreter) = attempt.interpreter() else {
-        return Err(Failure::new("RuntimeError", "the Dag interpreter has ended"));
+        return Err(Failure::new(
+            "RuntimeError",
+            "the Dag interpreter has ended",
+        ));
     };
     let args = match rendered.field("op_args") {
         Value::Null => Value::Array(Vec::new()),

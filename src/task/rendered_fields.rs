@@ -6,7 +6,8 @@ use super::arguments::python_repr;
 use super::templates::values::{from_wire, text};
 use crate::secrets::Masker;
 
-const PREFIX: &str = "Truncated. You can change this behaviour in [core]max_templated_field_length. ";
+const PREFIX: &str =
+    "Truncated. You can change this behaviour in [core]max_templated_field_length. ";
 const SUFFIX: &str = "...";
 /// With less room than this Airflow shows no content at all.
 const LEAST_CONTENT: usize = 7;
@@ -51,7 +52,8 @@ fn plain(value: &Value) -> Value {
             match map.get("__classname__").and_then(Value::as_str) {
                 Some("builtins.tuple") => plain(data),
                 Some("builtins.set" | "builtins.frozenset") => {
-                    let mut items: Vec<_> = data.as_array().into_iter().flatten().map(plain).collect();
+                    let mut items: Vec<_> =
+                        data.as_array().into_iter().flatten().map(plain).collect();
                     items.sort_by_key(python_repr);
                     items.into()
                 }
@@ -61,7 +63,10 @@ fn plain(value: &Value) -> Value {
                     map.get("repr").cloned().unwrap_or_default()
                 }
                 None => {
-                    let mut pairs: Vec<_> = map.iter().map(|(key, value)| (key.clone(), plain(value))).collect();
+                    let mut pairs: Vec<_> = map
+                        .iter()
+                        .map(|(key, value)| (key.clone(), plain(value)))
+                        .collect();
                     pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
                     pairs.into_iter().collect::<Map<_, _>>().into()
                 }
@@ -90,14 +95,21 @@ mod tests {
         let value = json!({"b": {"__classname__": "builtins.tuple", "__version__": 1, "__data__": [1, "x"]}, "a": null,
             "password": "hunter2"});
         let rendered = rendered_field("op_kwargs", &value, 4096, &masker);
-        assert_eq!(rendered.to_string(), r#"{"a":null,"b":[1,"x"],"password":"***"}"#);
+        assert_eq!(
+            rendered.to_string(),
+            r#"{"a":null,"b":[1,"x"],"password":"***"}"#
+        );
     }
 
     #[test]
     fn a_long_field_is_cut_to_the_limit_with_a_word_about_it() {
         let rendered = rendered_field("prompt", &json!("y".repeat(9999)), 100, &Masker::new());
         let text = rendered.as_str().unwrap();
-        assert!(text.starts_with("Truncated. You can change this behaviour") && text.ends_with("yyy..."), "{text}");
+        assert!(
+            text.starts_with("Truncated. You can change this behaviour")
+                && text.ends_with("yyy..."),
+            "{text}"
+        );
         assert_eq!(text.len(), 100);
     }
 }

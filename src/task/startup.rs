@@ -45,14 +45,22 @@ pub fn start(
     log: &TaskLogger,
 ) -> Result<Started, StartupError> {
     let begin = Instant::now();
-    let failed = |error: &(dyn std::error::Error + 'static)| StartupError::Failed(Failure::of("ValueError", error));
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        StartupError::Failed(Failure::of("ValueError", error))
+    };
     let bundles = DagBundles::from_config(config).map_err(|error| failed(&error))?;
-    let bundle = bundles.find(&details.bundle_info.name).map_err(|error| failed(&error))?;
+    let bundle = bundles
+        .find(&details.bundle_info.name)
+        .map_err(|error| failed(&error))?;
     let root = bundle.root().map_err(|error| failed(&error))?.to_owned();
-    let file = bundle.dag_file(&details.dag_rel_path).map_err(|error| match error {
-        BundleError::NoFile { .. } => StartupError::Missing(Failure::of("FileNotFoundError", &error)),
-        other => failed(&other),
-    })?;
+    let file = bundle
+        .dag_file(&details.dag_rel_path)
+        .map_err(|error| match error {
+            BundleError::NoFile { .. } => {
+                StartupError::Missing(Failure::of("FileNotFoundError", &error))
+            }
+            other => failed(&other),
+        })?;
     let bundle_prepare_ms = begin.elapsed().as_millis();
 
     let begin = Instant::now();
@@ -62,28 +70,50 @@ pub fn start(
     {
         options.timeout = Duration::from_secs_f64(seconds);
     }
-    let (dags, interpreter) = Interpreter::load(&file, options, host).map_err(|error| load_failure(&error))?;
+    let (dags, interpreter) =
+        Interpreter::load(&file, options, host).map_err(|error| load_failure(&error))?;
     let dag_file_parse_ms = begin.elapsed().as_millis();
 
     let ti = &details.ti;
-    let place = format!("{} of bundle {}", details.dag_rel_path, details.bundle_info.name);
+    let place = format!(
+        "{} of bundle {}",
+        details.dag_rel_path, details.bundle_info.name
+    );
     let known: Vec<_> = dags.dags.iter().map(|dag| dag.dag_id.as_str()).collect();
-    let missing = |text: String| StartupError::Missing(Failure::new("airflow.sdk.exceptions.AirflowNotFoundException", text));
-    let known = if known.is_empty() { "no Dag".to_owned() } else { known.join(", ") };
+    let missing = |text: String| {
+        StartupError::Missing(Failure::new(
+            "airflow.sdk.exceptions.AirflowNotFoundException",
+            text,
+        ))
+    };
+    let known = if known.is_empty() {
+        "no Dag".to_owned()
+    } else {
+        known.join(", ")
+    };
     let Some(dag) = dags.dags.into_iter().find(|dag| dag.dag_id == ti.dag_id) else {
         return Err(missing(format!(
             "Dag {} is not in {place}, which defines {known}. Does the worker have the same Dag files as the Dag processor?",
             ti.dag_id
         )));
     };
-    let Some(task) = dag.tasks.iter().find(|task| task.task_id == ti.task_id).cloned() else {
+    let Some(task) = dag
+        .tasks
+        .iter()
+        .find(|task| task.task_id == ti.task_id)
+        .cloned()
+    else {
         let known: Vec<_> = dag.tasks.iter().map(|task| task.task_id.as_str()).collect();
         return Err(missing(format!(
             "Task {} is not in Dag {} of {place}, which has {}. Does the worker have the same Dag files as the Dag \
              processor?",
             ti.task_id,
             ti.dag_id,
-            if known.is_empty() { "no tasks".to_owned() } else { known.join(", ") }
+            if known.is_empty() {
+                "no tasks".to_owned()
+            } else {
+                known.join(", ")
+            }
         )));
     };
     let fields = json!({
@@ -95,20 +125,40 @@ pub fn start(
         "dag_file_parse_ms": u64::try_from(dag_file_parse_ms).unwrap_or(u64::MAX),
     });
     let fields = fields.as_object().cloned().unwrap_or_else(Map::new);
-    log.write("task", LogLevel::Info, "Worker startup parse complete", fields);
+    log.write(
+        "task",
+        LogLevel::Info,
+        "Worker startup parse complete",
+        fields,
+    );
     if let Some(obstacle) = support::obstacle(&task) {
         let text = support::sentence(&task, &obstacle);
         // Another try on this worker would end in the same way, but one on another worker of the queue need not.
-        return Err(StartupError::Failed(Failure::new("NotImplementedError", text)));
+        return Err(StartupError::Failed(Failure::new(
+            "NotImplementedError",
+            text,
+        )));
     }
     let dag_folder = file.parent().map(PathBuf::from).unwrap_or_default();
-    Ok(Started { dag, task, interpreter, dag_folder })
+    Ok(Started {
+        dag,
+        task,
+        interpreter,
+        dag_folder,
+    })
 }
 
 fn load_failure(error: &LoadError) -> StartupError {
     match error {
-        LoadError::NotThere { .. } => StartupError::Missing(Failure::of("FileNotFoundError", error)),
-        LoadError::Exception { error: exception, .. } | LoadError::Recursion { error: exception, .. } => {
+        LoadError::NotThere { .. } => {
+            StartupError::Missing(Failure::of("FileNotFoundError", error))
+        }
+        LoadError::Exception {
+            error: exception, ..
+        }
+        | LoadError::Recursion {
+            error: exception, ..
+        } => {
             // The exception's own class and traceback, under the sentence that says which file.
             let mut failure = Failure::of_python(exception);
             failure.message = error.to_string();
@@ -116,9 +166,10 @@ fn load_failure(error: &LoadError) -> StartupError {
             StartupError::Failed(failure)
         }
         LoadError::Syntax { class, .. } => StartupError::Failed(Failure::of(class, error)),
-        LoadError::TimedOut { .. } => {
-            StartupError::Failed(Failure::of("airflow.sdk.exceptions.AirflowTaskTimeout", error))
-        }
+        LoadError::TimedOut { .. } => StartupError::Failed(Failure::of(
+            "airflow.sdk.exceptions.AirflowTaskTimeout",
+            error,
+        )),
         _ => StartupError::Failed(Failure::of("ImportError", error)),
     }
 }

@@ -3,7 +3,13 @@
 use crate::dag::definitions::{AgentTask, Argument, OutputType, Task, TaskKind, ToolsetSpec};
 
 /// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` are looked at as toolsets.
-const AGENT_PARAMS: [&str; 5] = ["retries", "model_settings", "name", "end_strategy", "toolsets"];
+const AGENT_PARAMS: [&str; 5] = [
+    "retries",
+    "model_settings",
+    "name",
+    "end_strategy",
+    "toolsets",
+];
 
 /// Why a task can't run here, as a sentence without operator, module or place; `None` when it can.
 #[must_use]
@@ -17,7 +23,9 @@ pub fn obstacle(task: &Task) -> Option<String> {
 
 fn agent_obstacle(agent: &AgentTask) -> Option<String> {
     if let OutputType::Python { name, .. } = &agent.output_type {
-        return Some(format!("output_type={name} is not run natively yet, only str is"));
+        return Some(format!(
+            "output_type={name} is not run natively yet, only str is"
+        ));
     }
     let not_yet = |what: &str| Some(format!("{what} is not run natively yet"));
     if agent.durable {
@@ -34,8 +42,11 @@ fn agent_obstacle(agent: &AgentTask) -> Option<String> {
     }
     if let Argument::Dict(pairs) = &agent.agent_params {
         for (key, value) in pairs {
-            let Argument::String(name) = key else { continue };
-            let empty = matches!(value, Argument::Null) || matches!(value, Argument::List(items) if items.is_empty());
+            let Argument::String(name) = key else {
+                continue;
+            };
+            let empty = matches!(value, Argument::Null)
+                || matches!(value, Argument::List(items) if items.is_empty());
             if !AGENT_PARAMS.contains(&name.as_str()) && !empty {
                 return not_yet(&format!("agent_params[{name:?}]"));
             }
@@ -48,9 +59,9 @@ fn toolset_obstacle(toolset: &ToolsetSpec) -> Option<String> {
     match toolset {
         ToolsetSpec::Sql(_) => None,
         ToolsetSpec::Prefixed { wrapped, .. } => toolset_obstacle(wrapped),
-        ToolsetSpec::Unsupported { class, module } => {
-            Some(format!("its toolset {class} ({module}) has no native counterpart yet"))
-        }
+        ToolsetSpec::Unsupported { class, module } => Some(format!(
+            "its toolset {class} ({module}) has no native counterpart yet"
+        )),
     }
 }
 

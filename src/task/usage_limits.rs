@@ -63,12 +63,16 @@ pub fn usage_limits(rendered: &Value) -> Result<Option<UsageLimits>, Failure> {
         }
         match field.as_str() {
             "cost_limit" => limits.cost_limit = decimal(field, value)?,
-            "count_tokens_before_request" => limits.count_tokens_before_request = boolean(field, value)?,
+            "count_tokens_before_request" => {
+                limits.count_tokens_before_request = boolean(field, value)?
+            }
             "request_limit" => limits.request_limit = integer(field, value)?,
             "tool_calls_limit" => limits.tool_calls_limit = integer(field, value)?,
             "input_tokens_limit" => limits.input_tokens_limit = integer(field, value)?,
             "output_tokens_limit" => limits.output_tokens_limit = integer(field, value)?,
-            "per_request_input_tokens_limit" => limits.per_request_input_tokens_limit = integer(field, value)?,
+            "per_request_input_tokens_limit" => {
+                limits.per_request_input_tokens_limit = integer(field, value)?
+            }
             _ => limits.total_tokens_limit = integer(field, value)?,
         }
     }
@@ -88,7 +92,10 @@ fn class(value: &Value) -> &'static str {
 }
 
 fn must(field: &str, what: &str, shown: &str) -> Failure {
-    invalid(format!("usage_limits[{}] must be {what} (got {shown}); {ADVICE}", repr_str(field)))
+    invalid(format!(
+        "usage_limits[{}] must be {what} (got {shown}); {ADVICE}",
+        repr_str(field)
+    ))
 }
 
 fn not_finite(field: &str, shown: &str) -> Failure {
@@ -99,7 +106,10 @@ fn not_finite(field: &str, shown: &str) -> Failure {
 }
 
 fn negative(field: &str, shown: &str) -> Failure {
-    invalid(format!("usage_limits[{}] must not be negative (got {shown})", repr_str(field)))
+    invalid(format!(
+        "usage_limits[{}] must not be negative (got {shown})",
+        repr_str(field)
+    ))
 }
 
 fn integer(field: &str, value: &Value) -> Result<Option<u64>, Failure> {
@@ -114,7 +124,13 @@ fn integer(field: &str, value: &Value) -> Result<Option<u64>, Failure> {
         }
         Value::Number(number) => (number.to_string(), python_repr(value)),
         Value::String(text) => (text.trim().replace('_', ""), repr_str(text)),
-        other => return Err(must(field, "a number", &format!("{}: {}", class(other), python_repr(other)))),
+        other => {
+            return Err(must(
+                field,
+                "a number",
+                &format!("{}: {}", class(other), python_repr(other)),
+            ));
+        }
     };
     if let Ok(number) = text.parse::<i128>() {
         return match u64::try_from(number) {
@@ -126,9 +142,17 @@ fn integer(field: &str, value: &Value) -> Result<Option<u64>, Failure> {
     }
     match text.parse::<f64>() {
         Ok(number) if !number.is_finite() => Err(not_finite(field, &shown)),
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and not negative; it saturates")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole and not negative; it saturates"
+        )]
         Ok(number) if number.fract() == 0.0 => {
-            if number < 0.0 { Err(negative(field, &format!("{number:.0}"))) } else { Ok(Some(number as u64)) }
+            if number < 0.0 {
+                Err(negative(field, &format!("{number:.0}")))
+            } else {
+                Ok(Some(number as u64))
+            }
         }
         _ => Err(must(field, "an integer", &shown)),
     }
@@ -139,11 +163,22 @@ fn decimal(field: &str, value: &Value) -> Result<Option<crate::agent::usage::Cos
         Value::Null => return Ok(None),
         Value::Number(number) => (number.to_string(), python_repr(value)),
         Value::String(text) => (text.trim().replace('_', ""), repr_str(text)),
-        Value::Object(map) if map.get("__classname__").and_then(Value::as_str) == Some("decimal.Decimal") => {
-            let text = map.get("__data__").map(ToString::to_string).unwrap_or_default();
+        Value::Object(map)
+            if map.get("__classname__").and_then(Value::as_str) == Some("decimal.Decimal") =>
+        {
+            let text = map
+                .get("__data__")
+                .map(ToString::to_string)
+                .unwrap_or_default();
             (text.clone(), text)
         }
-        other => return Err(must(field, "a number", &format!("{}: {}", class(other), python_repr(other)))),
+        other => {
+            return Err(must(
+                field,
+                "a number",
+                &format!("{}: {}", class(other), python_repr(other)),
+            ));
+        }
     };
     match text.parse::<f64>() {
         Err(_) => return Err(must(field, "a number", &shown)),
@@ -152,10 +187,14 @@ fn decimal(field: &str, value: &Value) -> Result<Option<crate::agent::usage::Cos
             return Err(not_finite(field, &format!("Decimal('{sign}Infinity')")));
         }
         Ok(number) if number.is_nan() => return Err(not_finite(field, "Decimal('NaN')")),
-        Ok(number) if number < 0.0 => return Err(negative(field, &format!("Decimal({})", repr_str(&text)))),
+        Ok(number) if number < 0.0 => {
+            return Err(negative(field, &format!("Decimal({})", repr_str(&text))));
+        }
         Ok(_) => {}
     }
-    text.parse().map(Some).map_err(|_| must(field, "a number", &shown))
+    text.parse()
+        .map(Some)
+        .map_err(|_| must(field, "a number", &shown))
 }
 
 fn boolean(field: &str, value: &Value) -> Result<bool, Failure> {
@@ -171,7 +210,11 @@ fn boolean(field: &str, value: &Value) -> Result<bool, Failure> {
                 &repr_str(text),
             )),
         },
-        other => Err(must(field, "a bool", &format!("{}: {}", class(other), python_repr(other)))),
+        other => Err(must(
+            field,
+            "a bool",
+            &format!("{}: {}", class(other), python_repr(other)),
+        )),
     }
 }
 
@@ -183,32 +226,52 @@ mod tests {
 
     #[test]
     fn texts_are_read_as_the_numbers_they_are() {
-        let limits = usage_limits(&json!({"request_limit": "5.0", "tool_calls_limit": 3, "total_tokens_limit": null,
-            "count_tokens_before_request": "No", "cost_limit": "0.5"}))
+        let limits = usage_limits(
+            &json!({"request_limit": "5.0", "tool_calls_limit": 3, "total_tokens_limit": null,
+            "count_tokens_before_request": "No", "cost_limit": "0.5"}),
+        )
         .unwrap()
         .unwrap();
         assert_eq!(limits.request_limit, Some(5));
         assert_eq!(limits.tool_calls_limit, Some(3));
-        assert_eq!(limits.cost_limit.map(|cost| cost.to_string()).as_deref(), Some("0.5"));
+        assert_eq!(
+            limits.cost_limit.map(|cost| cost.to_string()).as_deref(),
+            Some("0.5")
+        );
         assert_eq!(usage_limits(&Value::Null).unwrap(), None);
     }
 
     #[test]
     fn refusals_are_the_providers() {
         let cases = [
-            (json!({"request_limit": ""}),
-             "usage_limits['request_limit'] must be an integer (got ''); if it is templated, check the rendered value."),
-            (json!({"cost_limit": "x"}),
-             "usage_limits['cost_limit'] must be a number (got 'x'); if it is templated, check the rendered value."),
-            (json!({"request_limit": -1}), "usage_limits['request_limit'] must not be negative (got -1)"),
-            (json!({"cost_limit": "inf"}),
-             "usage_limits['cost_limit'] must be a finite number (got Decimal('Infinity')); a non-finite value would \
-              silently disable that limit."),
-            (json!({"zz": 1}), "usage_limits has no field 'zz'; valid fields are: cost_limit, \
+            (
+                json!({"request_limit": ""}),
+                "usage_limits['request_limit'] must be an integer (got ''); if it is templated, check the rendered value.",
+            ),
+            (
+                json!({"cost_limit": "x"}),
+                "usage_limits['cost_limit'] must be a number (got 'x'); if it is templated, check the rendered value.",
+            ),
+            (
+                json!({"request_limit": -1}),
+                "usage_limits['request_limit'] must not be negative (got -1)",
+            ),
+            (
+                json!({"cost_limit": "inf"}),
+                "usage_limits['cost_limit'] must be a finite number (got Decimal('Infinity')); a non-finite value would \
+              silently disable that limit.",
+            ),
+            (
+                json!({"zz": 1}),
+                "usage_limits has no field 'zz'; valid fields are: cost_limit, \
               count_tokens_before_request, input_tokens_limit, output_tokens_limit, per_request_input_tokens_limit, \
-              request_limit, tool_calls_limit, total_tokens_limit"),
-            (json!("str"), "usage_limits must be a UsageLimits, a dict, or None (got str: 'str'); if it is templated, \
-              check the rendered value."),
+              request_limit, tool_calls_limit, total_tokens_limit",
+            ),
+            (
+                json!("str"),
+                "usage_limits must be a UsageLimits, a dict, or None (got str: 'str'); if it is templated, \
+              check the rendered value.",
+            ),
         ];
         for (given, expected) in cases {
             assert_eq!(usage_limits(&given).unwrap_err().message, expected);

@@ -48,21 +48,40 @@ impl PushError {
 ///
 /// # Errors
 /// See [`PushError`].
-pub fn requests(task: &Task, mapped: bool, result: &Value, services: &Services) -> Result<Vec<TaskRequest>, PushError> {
+pub fn requests(
+    task: &Task,
+    mapped: bool,
+    result: &Value,
+    services: &Services,
+) -> Result<Vec<TaskRequest>, PushError> {
     let needs_length = task.mapped_over && !mapped;
     if !task.do_xcom_push || result.is_null() {
-        return if needs_length { Err(PushError::NothingToMapOver) } else { Ok(Vec::new()) };
+        return if needs_length {
+            Err(PushError::NothingToMapOver)
+        } else {
+            Ok(Vec::new())
+        };
     }
     check_wire(result)?;
     let mapped_length = match (needs_length, length(result)) {
         (false, _) => None,
         (true, Some(length)) => Some(length),
-        (true, None) => return Err(PushError::Unmappable { class: python_class(result) }),
+        (true, None) => {
+            return Err(PushError::Unmappable {
+                class: python_class(result),
+            });
+        }
     };
     let mut requests = Vec::new();
     if task.multiple_outputs {
-        let outputs = outputs(result).ok_or_else(|| PushError::NotADict { class: python_class(result) })?;
-        requests.extend(outputs.iter().map(|(key, value)| services.set_xcom(key, value.clone(), None)));
+        let outputs = outputs(result).ok_or_else(|| PushError::NotADict {
+            class: python_class(result),
+        })?;
+        requests.extend(
+            outputs
+                .iter()
+                .map(|(key, value)| services.set_xcom(key, value.clone(), None)),
+        );
     }
     requests.push(services.set_xcom(RETURN_VALUE, result.clone(), mapped_length));
     Ok(requests)
@@ -78,13 +97,18 @@ pub async fn push(requests: Vec<TaskRequest>, services: &Services) -> Result<(),
             TaskRequest::SetXCom { key, .. } => key.clone(),
             _ => String::new(),
         };
-        services.request(request).await.map_err(|source| PushError::Refused { key, source })?;
+        services
+            .request(request)
+            .await
+            .map_err(|source| PushError::Refused { key, source })?;
     }
     Ok(())
 }
 
 fn outputs(result: &Value) -> Option<&Map<String, Value>> {
-    result.as_object().filter(|map| !map.contains_key("__classname__"))
+    result
+        .as_object()
+        .filter(|map| !map.contains_key("__classname__"))
 }
 
 /// `len()` of what can be mapped over: lists, tuples and dicts, no text, no sets.
@@ -93,7 +117,10 @@ fn length(value: &Value) -> Option<u64> {
         Value::Array(items) => Some(items.len() as u64),
         Value::Object(map) => match map.get("__classname__").and_then(Value::as_str) {
             None => Some(map.len() as u64),
-            Some("builtins.tuple") => map.get("__data__").and_then(Value::as_array).map(|items| items.len() as u64),
+            Some("builtins.tuple") => map
+                .get("__data__")
+                .and_then(Value::as_array)
+                .map(|items| items.len() as u64),
             Some(_) => None,
         },
         _ => None,
