@@ -92,10 +92,12 @@ pub struct Thinking {
 }
 
 /// A call that the model wants made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     pub tool_name: String,
     /// The arguments as the model wrote them: usually, not always, a JSON object.
     pub args: String,
     pub tool_call_id: String,
+    /// Opaque texts that go back with the call to the provider it came from (Gemini's thought signatures).
+    pub signatures: Vec<String>,
 }

@@ -187,6 +187,7 @@ fn calls(prefix: &str, calls: &[(&str, &str)]) -> ModelResponse {
                     tool_name: (*name).to_owned(),
                     args: (*args).to_owned(),
                     tool_call_id: format!("{prefix}{i}"),
+                    ..ToolCall::default()
                 })
             })
             .collect(),

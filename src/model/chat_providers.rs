@@ -8,6 +8,8 @@ pub struct ChatProvider {
     pub provider_name: &'static str,
     /// Base URL when the connection has no host; empty when there is none to guess.
     pub base_url: &'static str,
+    /// What a connection's host lacks of the base URL, where the provider's own SDK adds it.
+    pub host_suffix: &'static str,
     /// Environment variable that holds a base URL.
     pub base_url_env: &'static str,
     /// Environment variables that hold the key, for a connection without a password.
@@ -34,6 +36,7 @@ const OPENAI_CHAT: ChatProvider = ChatProvider {
     prefix: "openai-chat",
     provider_name: "openai",
     base_url: "https://api.openai.com/v1",
+    host_suffix: "",
     base_url_env: "OPENAI_BASE_URL",
     key_env: &["OPENAI_API_KEY"],
     placeholder_key: None,
@@ -179,6 +182,30 @@ pub const CHAT_PROVIDERS: &[ChatProvider] = &[
     ChatProvider {
         thinking: SendThinking::Field("reasoning_content"),
         ..like_openai("zai", "https://api.z.ai/api/paas/v4", "", &["ZAI_API_KEY"])
+    },
+    ChatProvider {
+        host_suffix: "/openai/v1",
+        ..like_openai(
+            "groq",
+            "https://api.groq.com/openai/v1",
+            "",
+            &["GROQ_API_KEY"],
+        )
+    },
+    ChatProvider {
+        host_suffix: "/v1",
+        max_tokens_field: "max_tokens",
+        strict_tools: false,
+        ..like_openai(
+            "mistral",
+            "https://api.mistral.ai/v1",
+            "",
+            &["MISTRAL_API_KEY"],
+        )
+    },
+    ChatProvider {
+        strict_tools: false,
+        ..like_openai("xai", "https://api.x.ai/v1", "", &["XAI_API_KEY"])
     },
 ];
 

@@ -53,14 +53,25 @@ pub fn client() -> Result<reqwest::Client, ModelError> {
 /// # Errors
 /// The last try's status or connection error.
 pub async fn post(client: &reqwest::Client, post: &Post) -> Result<Answer, ModelError> {
+    with_retries(MAX_RETRIES, || try_once(client, post)).await
+}
+
+/// Tries once and up to `max_retries` times more, as each failure asks for.
+pub(super) async fn with_retries<T, F>(
+    max_retries: u32,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, ModelError>
+where
+    F: Future<Output = Result<T, (ModelError, Retry)>> + Send,
+{
     let mut retries = 0;
     loop {
-        let (error, retry) = match try_once(client, post).await {
+        let (error, retry) = match attempt().await {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
         match retry {
-            Retry::After(wait) if retries < MAX_RETRIES => {
+            Retry::After(wait) if retries < max_retries => {
                 let wait = wait.unwrap_or_else(|| backoff(retries));
                 tracing::debug!(
                     target: "updraft.model",
@@ -76,9 +87,10 @@ pub async fn post(client: &reqwest::Client, post: &Post) -> Result<Answer, Model
     }
 }
 
-enum Retry {
+/// What to do after a failed try.
+pub(super) enum Retry {
     Never,
-    /// After the server's own wait, or an exponential one.
+    /// Try again after the server's own wait, or an exponential one.
     After(Option<Duration>),
 }
 
@@ -113,7 +125,8 @@ async fn try_once(client: &reqwest::Client, post: &Post) -> Result<Answer, (Mode
     Err((error, decide(status, &headers)))
 }
 
-fn decide(status: u16, headers: &HeaderMap) -> Retry {
+/// Whether an error status is worth another try.
+pub(super) fn decide(status: u16, headers: &HeaderMap) -> Retry {
     let wait = retry_after(headers, SystemTime::now());
     if wait.is_some_and(|wait| wait > LONGEST_RETRY_AFTER) {
         return Retry::Never;
@@ -157,7 +170,7 @@ fn backoff(retries: u32) -> Duration {
     full.mul_f64(1.0 - quarter)
 }
 
-fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
+pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
     let host = reqwest::Url::parse(url)
         .ok()
         .and_then(|url| {
@@ -196,7 +209,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// An error response's body as it reads in the error: the `error` object as Python prints it, or the plain text.
-fn error_body(text: &str) -> String {
+pub(super) fn error_body(text: &str) -> String {
     let body = match serde_json::from_str(text) {
         Ok(Value::Object(mut map)) => map.remove("error").unwrap_or(Value::Object(map)),
         Ok(other) => other,

@@ -4,6 +4,7 @@
 
 pub mod chat_providers;
 pub mod fallback;
+pub mod genai;
 pub mod http;
 pub mod openai_chat;
 mod openai_profile;

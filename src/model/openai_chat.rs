@@ -436,6 +436,7 @@ impl OpenAiChat {
                 tool_name: name.to_owned(),
                 args,
                 tool_call_id,
+                signatures: Vec::new(),
             }));
         }
         Ok(parts)

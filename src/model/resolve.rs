@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::chat_providers::{ChatProvider, chat_provider};
 use super::fallback::FallbackModel;
+use super::genai::{GenaiModel, GenaiProvider, genai_provider};
 use super::openai_chat::{Endpoint, OpenAiChat, secret_header};
 use crate::agent::{Model, ModelError};
 use crate::airflow::config::Environment;
@@ -39,13 +40,10 @@ const OTHER_PREFIXES: &[&str] = &[
     "google-cloud",
     "bedrock",
     "bedrock-mantle",
-    "groq",
     "anthropic",
-    "mistral",
     "cohere",
     "system-one",
     "elevenlabs",
-    "xai",
     "meta",
     "huggingface",
     "github-copilot",
@@ -157,6 +155,12 @@ pub enum ModelChoiceError {
         conn_id: String,
         variables: Vec<String>,
     },
+    #[error(
+        "Connection '{conn_id}' has no 'api_key' (a Bedrock API key) in its extra, and AWS_BEARER_TOKEN_BEDROCK is not \
+         set in the worker's environment. IAM credentials can't be used here yet: make a Bedrock API key, or send the \
+         task to a queue that a Python worker serves."
+    )]
+    NoBedrockToken { conn_id: String },
     #[error(
         "Connection '{conn_id}' has no host, and the provider '{prefix}' has no fixed address: set the connection's \
          host to the server's base URL, such as http://localhost:8000/v1."
@@ -384,15 +388,56 @@ impl Llm {
                 model: qualified.clone(),
             });
         };
-        match chat_provider(prefix) {
-            Some(provider) if prefix == "azure" => self.azure(name, *provider, environment),
-            Some(provider) => self.chat(name, *provider, environment),
-            None => Err(ModelChoiceError::NoAdapter {
+        match (chat_provider(prefix), genai_provider(prefix)) {
+            (Some(provider), _) if prefix == "azure" => self.azure(name, *provider, environment),
+            (Some(provider), _) => self.chat(name, *provider, environment),
+            (None, Some(provider)) if prefix == "bedrock" => {
+                self.bedrock(name, *provider, environment)
+            }
+            (None, Some(provider)) => {
+                let key = self.key(provider.key_env, None, environment)?;
+                let base_url = match self.host() {
+                    Some(host) => with_suffix(host, provider.host_suffix),
+                    None => provider.base_url.to_owned(),
+                };
+                Ok(Arc::new(GenaiModel::new(name, *provider, &base_url, &key)?))
+            }
+            (None, None) => Err(ModelChoiceError::NoAdapter {
                 conn_id: conn_id.clone(),
                 prefix: prefix.to_owned(),
                 model: qualified.clone(),
             }),
         }
+    }
+
+    /// Bedrock with a bearer token; requests signed with IAM keys have no adapter here.
+    fn bedrock(
+        &self,
+        name: &str,
+        provider: GenaiProvider,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Model>, ModelChoiceError> {
+        let set = |name: &str| environment.get(name).filter(|text| !text.is_empty());
+        let token = self
+            .text("api_key")
+            .or_else(|| provider.key_env.iter().find_map(|name| set(name)));
+        let Some(token) = token else {
+            return Err(ModelChoiceError::NoBedrockToken {
+                conn_id: self.connection.conn_id.clone(),
+            });
+        };
+        let region = self
+            .text("region_name")
+            .or_else(|| set("AWS_REGION"))
+            .or_else(|| set("AWS_DEFAULT_REGION"));
+        let base_url = match self.text("base_url") {
+            Some(base_url) => base_url.to_owned(),
+            None => format!(
+                "https://bedrock-runtime.{}.amazonaws.com",
+                region.unwrap_or("us-east-1")
+            ),
+        };
+        Ok(Arc::new(GenaiModel::new(name, provider, &base_url, token)?))
     }
 
     fn qualify(&self, model: &str, primary: Option<&str>) -> Result<String, ModelChoiceError> {
@@ -453,33 +498,25 @@ impl Llm {
             .collect()
     }
 
+    /// The connection's password, or a variable of the worker's environment, or a placeholder.
     fn key(
         &self,
-        provider: &ChatProvider,
-        host_given: bool,
+        variables: &[&str],
+        placeholder: Option<&str>,
         environment: &Environment,
     ) -> Result<String, ModelChoiceError> {
         let from_environment = || {
-            provider
-                .key_env
+            variables
                 .iter()
                 .find_map(|name| environment.get(name).filter(|key| !key.is_empty()))
         };
-        // A server of one's own may want no key, and the SDKs send a placeholder then.
-        let placeholder = provider
-            .placeholder_key
-            .or((provider.prefix == "openai-chat" && host_given).then_some("api-key-not-set"));
         self.password()
             .or_else(from_environment)
             .or(placeholder)
             .map(str::to_owned)
             .ok_or_else(|| ModelChoiceError::NoKey {
                 conn_id: self.connection.conn_id.clone(),
-                variables: provider
-                    .key_env
-                    .iter()
-                    .map(|name| (*name).to_owned())
-                    .collect(),
+                variables: variables.iter().map(|name| (*name).to_owned()).collect(),
             })
     }
 
@@ -489,22 +526,30 @@ impl Llm {
         provider: ChatProvider,
         environment: &Environment,
     ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-        let given = self.host().or_else(|| {
-            environment
+        let given = match self.host() {
+            Some(host) => Some(with_suffix(host, provider.host_suffix)),
+            None => environment
                 .get(provider.base_url_env)
                 .filter(|url| !url.is_empty())
-        });
-        let Some(base_url) = given.or(Some(provider.base_url).filter(|url| !url.is_empty())) else {
+                .map(str::to_owned),
+        };
+        // A server of one's own may want no key, and the SDKs send a placeholder then.
+        let placeholder = provider
+            .placeholder_key
+            .or((provider.prefix == "openai-chat" && given.is_some()).then_some("api-key-not-set"));
+        let Some(base_url) =
+            given.or(Some(provider.base_url.to_owned()).filter(|url| !url.is_empty()))
+        else {
             return Err(ModelChoiceError::NoHost {
                 conn_id: self.connection.conn_id.clone(),
                 prefix: provider.prefix.to_owned(),
             });
         };
-        let key = self.key(&provider, given.is_some(), environment)?;
+        let key = self.key(provider.key_env, placeholder, environment)?;
         Ok(Arc::new(OpenAiChat::new(
             name,
             provider,
-            Endpoint::bearer(base_url, &key)?,
+            Endpoint::bearer(&base_url, &key)?,
         )?))
     }
 
@@ -528,7 +573,7 @@ impl Llm {
             });
         };
         let endpoint = endpoint.trim_end_matches('/').to_owned();
-        let key = self.key(&provider, true, environment)?;
+        let key = self.key(provider.key_env, None, environment)?;
         let version = self.text("api_version");
         let like_openai = if endpoint.ends_with("/v1") {
             Some(endpoint.clone())
@@ -568,6 +613,16 @@ impl Llm {
     }
 }
 
+/// A connection's host as a base URL. A host that has the suffix already keeps it once.
+fn with_suffix(host: &str, suffix: &str) -> String {
+    let host = host.trim_end_matches('/');
+    if host.ends_with(suffix) {
+        host.to_owned()
+    } else {
+        format!("{host}{suffix}")
+    }
+}
+
 /// Lower-case words with hyphens: the form of a provider's name, misspelt perhaps.
 fn looks_like_a_provider(prefix: &str) -> bool {
     prefix.starts_with(|c: char| c.is_ascii_lowercase())
@@ -578,3 +633,7 @@ fn looks_like_a_provider(prefix: &str) -> bool {
                     .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         })
 }
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -179,6 +179,7 @@ impl Model for Scripted {
                     args => args.to_string(),
                 },
                 tool_call_id: format!("call_{}_{}", played + 1, index + 1),
+                ..ToolCall::default()
             }));
         }
         let by_default = if turn.tool_calls.is_empty() {
@@ -232,11 +233,13 @@ mod tests {
                     tool_name: "query".to_owned(),
                     args: "{\"sql\":\"SELECT 1\"}".to_owned(),
                     tool_call_id: "call_1_1".to_owned(),
+                    ..ToolCall::default()
                 }),
                 ResponsePart::ToolCall(ToolCall {
                     tool_name: "list_tables".to_owned(),
                     args: "{}".to_owned(),
                     tool_call_id: "call_1_2".to_owned(),
+                    ..ToolCall::default()
                 }),
             ]
         );
