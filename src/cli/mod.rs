@@ -6,6 +6,7 @@
 //! Exit statuses: 0 all went well; 1 a task failed, or the command could not do its work; 2 wrong usage.
 
 mod check;
+mod dag_files;
 mod run;
 mod task;
 mod worker;

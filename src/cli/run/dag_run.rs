@@ -1,0 +1,521 @@
+//! One local run of a Dag: its task instances in the order of their dependencies.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use chrono::{SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::display::Display;
+use super::trigger_rules::{State, decide};
+use crate::agent::events;
+use crate::airflow::config::Config;
+use crate::airflow::execution::{BundleInfo, DagRun, TaskInstance, TiRunContext};
+use crate::airflow::supervisor::{StartupDetails, TaskRequest};
+use crate::cli::dag_files::Place;
+use crate::control_plane::ControlPlane;
+use crate::control_plane::local::{LocalControlPlane, XComPlace};
+use crate::dag::Interpreter;
+use crate::dag::definitions::{Dag, Task};
+use crate::secrets::Masker;
+use crate::supervisor::{
+    FinalState, Limits, LogSink, StopReason, StopSender, SupervisedTask, TaskCommand, TaskLog,
+    TaskProcess, run_task, stop_channel,
+};
+use crate::task::agent_task::TRANSCRIPT_VARIABLE;
+use crate::task::attempt::Attempt;
+use crate::task::services::Services;
+
+const BUNDLE: &str = "local";
+
+/// Runs a Dag.
+pub struct DagRunner {
+    pub dag: Dag,
+    /// Run this task alone.
+    pub only: Option<String>,
+    pub logical_date: String,
+    pub run_id: String,
+    pub conf: Option<Map<String, Value>>,
+    pub place: Place,
+    pub plane: Arc<LocalControlPlane>,
+    pub config: Arc<Config>,
+    pub masker: Masker,
+    pub interpreter: Arc<Interpreter>,
+    pub display: Arc<Display>,
+}
+
+/// What became of the run.
+pub struct Report {
+    pub success: bool,
+    dag_id: String,
+    run_id: String,
+    instances: Vec<Instance>,
+}
+
+/// One task instance.
+struct Instance {
+    task_id: String,
+    map_index: i64,
+    try_number: u32,
+    state: State,
+    xcoms: Map<String, Value>,
+    error: Option<String>,
+    log: Vec<Value>,
+}
+
+impl Report {
+    /// The object that `--json` prints.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "dag_id": self.dag_id,
+            "run_id": self.run_id,
+            "state": if self.success { "success" } else { "failed" },
+            "tasks": self.instances.iter().map(|instance| json!({
+                "task_id": instance.task_id,
+                "map_index": instance.map_index,
+                "try_number": instance.try_number,
+                "state": instance.state.as_str(),
+                "xcoms": instance.xcoms,
+                "error": instance.error,
+                "log": instance.log,
+            })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl DagRunner {
+    /// Runs the tasks. A task that fails does not fail this.
+    pub async fn run(self) -> anyhow::Result<Report> {
+        let begin = Instant::now();
+        self.display.run_starts(&self.dag.dag_id, &self.run_id);
+        let (stop, _keep) = stop_channel();
+        let interrupted = CancellationToken::new();
+        let watch = tokio::spawn(stop_on_interrupt(stop.clone(), interrupted.clone()));
+        let mut instances: Vec<Instance> = Vec::new();
+        for task in in_order(&self.dag, self.only.as_deref()) {
+            if interrupted.is_cancelled() {
+                break;
+            }
+            self.run_task(task, &mut instances, &stop, &interrupted)
+                .await?;
+        }
+        watch.abort();
+        let success = !interrupted.is_cancelled()
+            && instances
+                .iter()
+                .all(|one| matches!(one.state, State::Success | State::Skipped));
+        self.display
+            .run_ends(if success { "success" } else { "failed" }, begin.elapsed());
+        Ok(Report {
+            success,
+            dag_id: self.dag.dag_id.clone(),
+            run_id: self.run_id.clone(),
+            instances,
+        })
+    }
+
+    /// Runs all task instances of one task.
+    async fn run_task(
+        &self,
+        task: &Task,
+        instances: &mut Vec<Instance>,
+        stop: &StopSender,
+        interrupted: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let whole = self.upstream_states(task, None, instances);
+        let left_out = |map_index: i64, state: State| {
+            self.display.task_left_out(&shown(task, map_index), state);
+            Instance::left_out(task, map_index, state)
+        };
+        // Within a mapped task group each map index waits for its own, so the group as a whole says nothing yet.
+        if task.mapped_task_group.is_none()
+            && let Err(state) = decide(&task.trigger_rule, &whole)
+        {
+            instances.push(left_out(-1, state));
+            return Ok(());
+        }
+        let count = if task.expansions.is_empty() {
+            None
+        } else {
+            match self.expansion_count(task).await {
+                Ok(count) => count,
+                Err(text) => {
+                    self.display.task_starts(&task.task_id, 1);
+                    self.display
+                        .task_ends("failed", Duration::ZERO, &Map::new(), Some(&text));
+                    instances.push(Instance {
+                        error: Some(text),
+                        ..Instance::left_out(task, -1, State::Failed)
+                    });
+                    return Ok(());
+                }
+            }
+        };
+        let indexes: Vec<i64> = match count {
+            None => vec![-1],
+            Some(count) => (0..i64::try_from(count).unwrap_or(i64::MAX)).collect(),
+        };
+        if indexes.is_empty() {
+            instances.push(left_out(-1, State::Skipped));
+            return Ok(());
+        }
+        for map_index in indexes {
+            if interrupted.is_cancelled() {
+                break;
+            }
+            let states = self.upstream_states(task, Some(map_index), instances);
+            let instance = match decide(&task.trigger_rule, &states) {
+                Err(state) => left_out(map_index, state),
+                Ok(()) if self.skipped_by_upstream(&task.task_id, map_index) => {
+                    left_out(map_index, State::Skipped)
+                }
+                Ok(()) => {
+                    self.run_instance(task, map_index, stop, interrupted)
+                        .await?
+                }
+            };
+            instances.push(instance);
+        }
+        Ok(())
+    }
+
+    /// States of the task instances that a task (or one map index of it) waits for.
+    fn upstream_states(
+        &self,
+        task: &Task,
+        map_index: Option<i64>,
+        instances: &[Instance],
+    ) -> Vec<State> {
+        let beside = |upstream: &str| {
+            self.dag.tasks.iter().any(|other| {
+                other.task_id == upstream
+                    && other.mapped_task_group.is_some()
+                    && other.mapped_task_group == task.mapped_task_group
+            })
+        };
+        instances
+            .iter()
+            .filter(|one| task.upstream_task_ids.contains(&one.task_id))
+            .filter(|one| {
+                !beside(&one.task_id)
+                    || one.map_index < 0
+                    || map_index.is_none_or(|index| index == one.map_index)
+            })
+            .map(|one| one.state)
+            .collect()
+    }
+
+    /// Did a branch or a short circuit say that this task instance is skipped?
+    fn skipped_by_upstream(&self, task_id: &str, map_index: i64) -> bool {
+        self.plane.messages().iter().any(|message| match message {
+            TaskRequest::SkipDownstreamTasks { tasks } => tasks.iter().any(|task| match task {
+                Value::String(id) => id == task_id,
+                Value::Array(pair) => {
+                    pair.first().and_then(Value::as_str) == Some(task_id)
+                        && pair
+                            .get(1)
+                            .and_then(Value::as_i64)
+                            .is_none_or(|index| index < 0 || index == map_index)
+                }
+                _ => false,
+            }),
+            _ => false,
+        })
+    }
+
+    async fn expansion_count(&self, task: &Task) -> Result<Option<usize>, String> {
+        let details = self.startup_details(task, -1, 1);
+        let services = Services::new(
+            Arc::clone(&self.plane) as Arc<dyn ControlPlane>,
+            Arc::clone(&self.config),
+            self.masker.clone(),
+            Arc::new(details.ti.clone()),
+        );
+        let attempt = Attempt::new(
+            details,
+            self.dag.clone(),
+            task.clone(),
+            services,
+            Arc::clone(&self.interpreter),
+            self.place.root.clone(),
+        )
+        .map_err(|failure| failure.text())?;
+        tokio::task::spawn_blocking(move || {
+            attempt.expansion_count().map_err(|failure| failure.text())
+        })
+        .await
+        .map_err(|error| format!("a fault of Updraft: {error}"))?
+    }
+
+    fn startup_details(&self, task: &Task, map_index: i64, try_number: u32) -> StartupDetails {
+        let now = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        StartupDetails {
+            ti: TaskInstance {
+                id: uuid::Uuid::now_v7().to_string(),
+                task_id: task.task_id.clone(),
+                dag_id: self.dag.dag_id.clone(),
+                run_id: self.run_id.clone(),
+                try_number,
+                dag_version_id: None,
+                map_index,
+                hostname: None,
+                context_carrier: None,
+                queue: task.queue.clone(),
+            },
+            dag_rel_path: self.place.relative(),
+            bundle_info: BundleInfo {
+                name: BUNDLE.to_owned(),
+                version: None,
+            },
+            start_date: now.clone(),
+            ti_context: TiRunContext {
+                dag_run: DagRun {
+                    dag_id: self.dag.dag_id.clone(),
+                    run_id: self.run_id.clone(),
+                    logical_date: Some(self.logical_date.clone()),
+                    data_interval_start: Some(self.logical_date.clone()),
+                    data_interval_end: Some(self.logical_date.clone()),
+                    run_after: self.logical_date.clone(),
+                    start_date: Some(now),
+                    run_type: "manual".to_owned(),
+                    state: "running".to_owned(),
+                    conf: self.conf.clone(),
+                    ..DagRun::default()
+                },
+                max_tries: i64::from(task.retries),
+                should_retry: try_number <= task.retries,
+                ..TiRunContext::default()
+            },
+            sentry_integration: String::new(),
+        }
+    }
+
+    /// What a task process finds in its environment beside what this process has.
+    fn environment(&self) -> Vec<(String, String)> {
+        let bundles = json!([{
+            "name": BUNDLE,
+            "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+            "kwargs": {"path": self.place.root.display().to_string()},
+        }]);
+        let levels = self
+            .config
+            .get("logging", "namespace_levels")
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let mut variables = vec![
+            (
+                "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST".to_owned(),
+                bundles.to_string(),
+            ),
+            (
+                // The display lives on these events.
+                "AIRFLOW__LOGGING__NAMESPACE_LEVELS".to_owned(),
+                format!("{}=DEBUG,{levels}", events::TARGET),
+            ),
+        ];
+        if let Some(transcript) = self.place.transcript() {
+            variables.push((
+                TRANSCRIPT_VARIABLE.to_owned(),
+                transcript.display().to_string(),
+            ));
+        }
+        variables
+    }
+
+    /// Tries of one task instance, until one is final. Retries are not delayed here.
+    async fn run_instance(
+        &self,
+        task: &Task,
+        map_index: i64,
+        stop: &StopSender,
+        interrupted: &CancellationToken,
+    ) -> anyhow::Result<Instance> {
+        let place = XComPlace {
+            dag_id: self.dag.dag_id.clone(),
+            run_id: self.run_id.clone(),
+            task_id: task.task_id.clone(),
+            map_index,
+        };
+        let records = Arc::new(Mutex::new(Records::default()));
+        let mut try_number = 1;
+        loop {
+            let begin = Instant::now();
+            self.display
+                .task_starts(&shown(task, map_index), try_number);
+            self.plane.clear_xcoms(&place);
+            let mut command =
+                TaskCommand::this_program().context("this program can't find itself")?;
+            command.environment = self.environment();
+            let process = TaskProcess::spawn(&command).await?;
+            let sink = Sink {
+                records: Arc::clone(&records),
+                display: Arc::clone(&self.display),
+            };
+            let outcome = run_task(SupervisedTask {
+                process,
+                startup: self.startup_details(task, map_index, try_number),
+                control_plane: Arc::clone(&self.plane) as Arc<dyn ControlPlane>,
+                log: TaskLog::new(Box::new(sink), self.masker.clone()),
+                limits: Limits::default(),
+                stop: stop.subscribe(),
+                ended: CancellationToken::new(),
+            })
+            .await;
+            let again = outcome.state == FinalState::UpForRetry && !interrupted.is_cancelled();
+            let state = match outcome.state {
+                FinalState::Success => State::Success,
+                FinalState::Skipped => State::Skipped,
+                _ => State::Failed,
+            };
+            let (log, error) = records
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let error = (state == State::Failed).then(|| {
+                error
+                    .unwrap_or_else(|| "the task failed without saying why; see its log".to_owned())
+            });
+            let xcoms = self.plane.xcoms(&place);
+            let word = if again {
+                "failed, tried again,"
+            } else {
+                state.as_str()
+            };
+            self.display
+                .task_ends(word, begin.elapsed(), &xcoms, error.as_deref());
+            if again {
+                try_number += 1;
+                records.lock().unwrap_or_else(PoisonError::into_inner).log = log;
+                continue;
+            }
+            return Ok(Instance {
+                task_id: task.task_id.clone(),
+                map_index,
+                try_number,
+                state,
+                xcoms,
+                error,
+                log,
+            });
+        }
+    }
+}
+
+impl Instance {
+    fn left_out(task: &Task, map_index: i64, state: State) -> Self {
+        Self {
+            task_id: task.task_id.clone(),
+            map_index,
+            try_number: 0,
+            state,
+            xcoms: Map::new(),
+            error: None,
+            log: Vec::new(),
+        }
+    }
+}
+
+fn shown(task: &Task, map_index: i64) -> String {
+    if map_index < 0 {
+        task.task_id.clone()
+    } else {
+        format!("{}[{map_index}]", task.task_id)
+    }
+}
+
+async fn stop_on_interrupt(stop: StopSender, interrupted: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        interrupted.cancel();
+        let message = "Interrupted from the keyboard".to_owned();
+        // Without a running task nobody listens.
+        let _ = stop.send(Some(StopReason::Shutdown { message }));
+    }
+}
+
+/// The tasks, each after the tasks upstream of it, otherwise in the order of the file.
+fn in_order<'a>(dag: &'a Dag, only: Option<&str>) -> Vec<&'a Task> {
+    if let Some(only) = only {
+        return dag
+            .tasks
+            .iter()
+            .filter(|task| task.task_id == only)
+            .collect();
+    }
+    let mut ordered: Vec<&Task> = Vec::new();
+    let mut waiting: Vec<&Task> = dag.tasks.iter().collect();
+    let all: BTreeMap<&str, ()> = dag
+        .tasks
+        .iter()
+        .map(|task| (task.task_id.as_str(), ()))
+        .collect();
+    while !waiting.is_empty() {
+        let ready = waiting.iter().position(|task| {
+            task.upstream_task_ids.iter().all(|id| {
+                !all.contains_key(id.as_str()) || ordered.iter().any(|before| before.task_id == *id)
+            })
+        });
+        // The interpreter refuses Dags with cycles, so one is always ready.
+        let Some(ready) = ready else { break };
+        ordered.push(waiting.remove(ready));
+    }
+    ordered
+}
+
+/// What a task's log says, for the report.
+#[derive(Default)]
+struct Records {
+    log: Vec<Value>,
+    error: Option<String>,
+}
+
+impl Records {
+    fn take(&mut self) -> (Vec<Value>, Option<String>) {
+        (std::mem::take(&mut self.log), self.error.take())
+    }
+}
+
+struct Sink {
+    records: Arc<Mutex<Records>>,
+    display: Arc<Display>,
+}
+
+impl LogSink for Sink {
+    fn write(&mut self, record: &Map<String, Value>) {
+        self.display.record(record);
+        if record.get("logger").and_then(Value::as_str) == Some(events::TARGET) {
+            return;
+        }
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = record
+            .get("level")
+            .and_then(Value::as_str)
+            .is_some_and(|level| level == "error" || level == "critical");
+        if let Some(detail) = record
+            .get("error_detail")
+            .and_then(Value::as_array)
+            .and_then(|list| list.first())
+        {
+            let text = |key: &str| {
+                detail
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            records.error = Some(match (text("exc_type"), text("exc_value")) {
+                (class, value) if value.is_empty() => class,
+                (class, value) => format!("{class}: {value}"),
+            });
+        } else if error && records.error.is_none() {
+            records.error = record
+                .get("event")
+                .and_then(Value::as_str)
+                .map(ToOwned::to_owned);
+        }
+        records.log.push(Value::Object(record.clone()));
+    }
+}

@@ -1,0 +1,213 @@
+//! `updraft run`: the tasks of a Dag, here and now.
+//!
+//! Every task runs in a process of its own under the supervisor, as on a worker; the control plane is in memory. Beside
+//! the Dag file may lie `<stem>.connections.json`, `<stem>.variables.json` and `<stem>.transcript.json` (see
+//! `dag_files`); environment variables win over them.
+
+mod dag_run;
+mod display;
+mod trigger_rules;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+
+use self::dag_run::DagRunner;
+use self::display::Display;
+use super::dag_files::{self, Place};
+use crate::airflow::config::Config;
+use crate::control_plane::ControlPlane;
+use crate::control_plane::resolve::Resolver;
+use crate::dag::definitions::{Dag, DagFile};
+use crate::secrets::Masker;
+
+/// Run a Dag's tasks here and now, in the order of their dependencies: no Airflow, no network, no key needed.
+///
+/// A failed task with retries left is run again at once. With the model's connection undefined, the transcript beside
+/// the Dag file (<name>.transcript.json) answers; connections may stand in <name>.connections.json.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The Dag file.
+    dag_file: PathBuf,
+    /// Run this task alone, without the tasks before and after it.
+    task_id: Option<String>,
+    /// Which Dag, when the file makes several.
+    #[arg(long, value_name = "ID")]
+    dag_id: Option<String>,
+    /// The run's logical date: ISO 8601, UTC unless it says otherwise. Now by default.
+    #[arg(long, value_name = "DATE", value_parser = logical_date)]
+    logical_date: Option<DateTime<Utc>>,
+    /// The run's conf: a JSON object. Its values go over the Dag's params.
+    #[arg(long, value_name = "JSON", value_parser = conf)]
+    conf: Option<Conf>,
+    /// Print one JSON object with states, XComs, errors and logs instead of a report.
+    #[arg(long)]
+    json: bool,
+    /// Show every line of the task logs.
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Conf(Map<String, Value>);
+
+fn conf(text: &str) -> Result<Conf, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(Conf(map)),
+        Ok(_) => Err("not a JSON object".to_owned()),
+        Err(error) => Err(format!("not JSON: {error}")),
+    }
+}
+
+fn logical_date(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(at.to_utc());
+    }
+    text.parse::<NaiveDateTime>()
+        .ok()
+        .or_else(|| {
+            text.parse::<NaiveDate>()
+                .ok()
+                .map(|day| day.and_time(chrono::NaiveTime::MIN))
+        })
+        .map(|at| at.and_utc())
+        .ok_or_else(|| "neither 2026-01-31 nor 2026-01-31T12:00:00Z".to_owned())
+}
+
+/// What can't be: told like wrong usage, with exit status 2.
+#[derive(Debug, thiserror::Error)]
+enum WrongUsage {
+    #[error("{file} makes no Dag")]
+    NoDag { file: String },
+    #[error("{file} makes several Dags: choose one with --dag-id ({known})")]
+    SeveralDags { file: String, known: String },
+    #[error("{file} has no Dag {dag_id}, it has {known}")]
+    UnknownDag {
+        file: String,
+        dag_id: String,
+        known: String,
+    },
+    #[error("Dag {dag_id} has no task {task_id}, it has {known}")]
+    UnknownTask {
+        dag_id: String,
+        task_id: String,
+        known: String,
+    },
+}
+
+/// Runs the Dag.
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    let json = arguments.json;
+    let outcome = start(arguments, &runtime);
+    runtime.shutdown_background();
+    match outcome {
+        Ok(success) => Ok(if success {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }),
+        Err(error) if error.is::<WrongUsage>() => {
+            eprintln!("error: {error}");
+            Ok(ExitCode::from(2))
+        }
+        Err(error) if json => {
+            let failed = json!({"dag_id": null, "run_id": null, "state": "failed", "tasks": [],
+                "error": format!("{error:#}")});
+            println!("{failed}");
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Result<bool> {
+    let config = Arc::new(Config::from_env());
+    let place = Place::of(&arguments.dag_file, &config)?;
+    let plane = dag_files::control_plane(&place)?;
+    let masker = Masker::from_config(&config)?;
+    let resolver = Resolver::new(
+        config.environment().clone(),
+        Arc::clone(&plane) as Arc<dyn ControlPlane>,
+        masker.clone(),
+    );
+    let (file, interpreter) = dag_files::load(&place, &config, &resolver, runtime.handle())?;
+    let dag = choose(file, &arguments)?;
+    if let Some(task_id) = &arguments.task_id
+        && !dag.tasks.iter().any(|task| task.task_id == *task_id)
+    {
+        let known = dag
+            .tasks
+            .iter()
+            .map(|task| task.task_id.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Err(WrongUsage::UnknownTask {
+            dag_id: dag.dag_id,
+            task_id: task_id.clone(),
+            known,
+        }
+        .into());
+    }
+    let at = arguments.logical_date.unwrap_or_else(Utc::now);
+    let runner = DagRunner {
+        dag,
+        only: arguments.task_id,
+        logical_date: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        run_id: format!(
+            "manual__{}",
+            at.to_rfc3339_opts(SecondsFormat::AutoSi, false)
+        ),
+        conf: arguments.conf.map(|Conf(conf)| conf),
+        place,
+        plane,
+        config,
+        masker,
+        interpreter: Arc::new(interpreter),
+        display: Arc::new(if arguments.json {
+            Display::silent()
+        } else {
+            Display::new(arguments.verbose)
+        }),
+    };
+    let report = runtime.block_on(runner.run())?;
+    if arguments.json {
+        println!("{}", report.to_json());
+    }
+    Ok(report.success)
+}
+
+fn choose(file: DagFile, arguments: &Arguments) -> Result<Dag, WrongUsage> {
+    let path = arguments.dag_file.display().to_string();
+    let known = file
+        .dags
+        .iter()
+        .map(|dag| dag.dag_id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let mut dags = file.dags;
+    match &arguments.dag_id {
+        Some(dag_id) => dags
+            .into_iter()
+            .find(|dag| dag.dag_id == *dag_id)
+            .ok_or_else(|| WrongUsage::UnknownDag {
+                file: path,
+                dag_id: dag_id.clone(),
+                known: if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known
+                },
+            }),
+        None if dags.len() > 1 => Err(WrongUsage::SeveralDags { file: path, known }),
+        None => dags.pop().ok_or(WrongUsage::NoDag { file: path }),
+    }
+}
