@@ -457,3 +457,6 @@ enum Round {
     Beaten(super::state::Changes),
     Fetched(Option<EdgeJobFetched>),
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,589 @@
+//! A whole worker against a made-up API server that serves both APIs, with fake task processes.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use jsonwebtoken::Algorithm;
+use pretty_assertions::assert_eq;
+use reqwest::{Client, Url};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
+
+use super::*;
+use crate::control_plane::execution_api::ExecutionApiSettings;
+use crate::control_plane::retry::RetryPolicy;
+use crate::secrets::Masker;
+use crate::supervisor::heartbeat::HeartbeatLimits;
+use crate::supervisor::{Limits, TaskCommand};
+use crate::worker::{EdgeApi, LogFolder, Signing};
+
+const TI: &str = "0199a0c2-7c1e-7a43-9f0e-6a1f8c2d3e4f";
+const WHEN: &str = "2026-01-02T03:04:05.678901Z";
+
+/// What the made-up server has been told, and what it is going to say.
+#[derive(Default)]
+struct Server {
+    jobs: VecDeque<Value>,
+    /// Every request that matters, in order, in a few words.
+    events: Vec<String>,
+    log: String,
+    log_times: Vec<String>,
+    should_retry: bool,
+    /// Statuses for the next registrations, heartbeats of the worker, `run`s and heartbeats of tasks.
+    registrations: VecDeque<u16>,
+    worker_beats: VecDeque<(u16, Value)>,
+    run: Option<(u16, Value)>,
+    task_beat: Option<(u16, Value)>,
+}
+
+#[derive(Clone, Default)]
+struct Airflow(Arc<Mutex<Server>>);
+
+impl Respond for Airflow {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let mut server = self.0.lock().unwrap();
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let path = request.url.path();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let ok = |body: Value| ResponseTemplate::new(200).set_body_json(body);
+        if let Some(rest) = path.strip_prefix("/edge_worker/v1/") {
+            if rest.starts_with("worker/") && request.method == "POST" {
+                server
+                    .events
+                    .push(format!("register {}", text(&body["state"])));
+                let status = server.registrations.pop_front().unwrap_or(200);
+                let answer =
+                    json!({"last_update": WHEN, "versions_match": true, "detail": "refused"});
+                return ResponseTemplate::new(status).set_body_json(answer);
+            }
+            if rest.starts_with("worker/") {
+                let state = body["state"].clone();
+                server.events.push(format!("worker {}", text(&state)));
+                let (status, mut answer) =
+                    server.worker_beats.pop_front().unwrap_or((200, json!({})));
+                let fields = answer.as_object_mut().unwrap();
+                fields.entry("state").or_insert(state);
+                fields.entry("queues").or_insert(body["queues"].clone());
+                return ResponseTemplate::new(status).set_body_json(answer);
+            }
+            if rest.starts_with("jobs/fetch/") {
+                assert_eq!(body["supports_task_instance_uuid"], true);
+                let job = server.jobs.pop_front();
+                if job.is_some() {
+                    server
+                        .events
+                        .push(format!("fetch {}", body["free_concurrency"]));
+                }
+                return ok(job.unwrap_or_default());
+            }
+            if rest.starts_with("jobs/state/") {
+                server
+                    .events
+                    .push(format!("job {}", rest.rsplit('/').next().unwrap()));
+                return ok(Value::Null);
+            }
+            if rest.starts_with("logs/push/") {
+                server.events.push("push".into());
+                server
+                    .log
+                    .push_str(body["log_chunk_data"].as_str().unwrap());
+                server.log_times.push(text(&body["log_chunk_time"]));
+                return ok(Value::Null);
+            }
+        }
+        if path.ends_with("/run") {
+            server.events.push("run".into());
+            let context = json!({"dag_run": {"dag_id": "d", "run_id": "r", "run_after": WHEN, "run_type": "manual",
+                "state": "running"}, "max_tries": 2, "start_date": WHEN, "should_retry": server.should_retry});
+            let (status, answer) = server.run.clone().unwrap_or((200, context));
+            return ResponseTemplate::new(status)
+                .set_body_json(answer)
+                .insert_header("Refreshed-API-Token", "execution-token");
+        }
+        assert_eq!(
+            request.headers["authorization"], "Bearer execution-token",
+            "{path}"
+        );
+        if path.ends_with("/heartbeat") {
+            let (status, answer) = server.task_beat.clone().unwrap_or((204, Value::Null));
+            return ResponseTemplate::new(status).set_body_json(answer);
+        }
+        if path.ends_with("/state") {
+            server.events.push(format!("ti {}", text(&body["state"])));
+            return ResponseTemplate::new(204);
+        }
+        if path.contains("/connections/") {
+            return ok(json!({"conn_id": "c", "conn_type": "http", "password": "hunter2-hunter2"}));
+        }
+        ResponseTemplate::new(404).set_body_json(json!({"detail": "not here"}))
+    }
+}
+
+impl Airflow {
+    fn set(&self, change: impl FnOnce(&mut Server)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    /// The requests so far, without the repeated beats of the worker.
+    fn events(&self) -> Vec<String> {
+        let mut events = self.0.lock().unwrap().events.clone();
+        events.dedup();
+        events
+    }
+
+    fn log(&self) -> String {
+        self.0.lock().unwrap().log.clone()
+    }
+
+    async fn until(&self, what: &str, wanted: impl Fn(&Server) -> bool) {
+        let waiting = async {
+            while !wanted(&self.0.lock().unwrap()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if timeout(Duration::from_secs(30), waiting).await.is_err() {
+            panic!("no {what}: {:?}\n{}", self.events(), self.log());
+        }
+    }
+
+    async fn until_event(&self, event: &str) {
+        self.until(event, |server| {
+            server.events.iter().any(|seen| seen == event)
+        })
+        .await;
+    }
+
+    async fn until_log(&self, part: &str) {
+        self.until(part, |server| server.log.contains(part)).await;
+    }
+}
+
+struct Setup {
+    airflow: Airflow,
+    shutdown: mpsc::UnboundedSender<()>,
+    worker: JoinHandle<Result<(), WorkerError>>,
+    logs: TempDir,
+    _server: MockServer,
+}
+
+impl Setup {
+    /// A worker whose tasks do what `scenario` says.
+    async fn with(scenario: &str, prepare: impl FnOnce(&mut Server)) -> Self {
+        let airflow = Airflow::default();
+        airflow.set(prepare);
+        let server = MockServer::start().await;
+        Mock::given(any())
+            .respond_with(airflow.clone())
+            .mount(&server)
+            .await;
+        let logs = TempDir::new().unwrap();
+        let milliseconds = Duration::from_millis;
+        let retry = RetryPolicy {
+            attempts: 2,
+            wait_min: Duration::ZERO,
+            wait_max: Duration::ZERO,
+        };
+        let signing = Signing {
+            secret: "made-up-secret".into(),
+            algorithm: Algorithm::HS512,
+            kid: "not-used".into(),
+            issuer: None,
+            leeway: Duration::from_secs(10),
+        };
+        let url = |path: &str| Url::parse(&format!("{}{path}", server.uri())).unwrap();
+        let settings = Settings {
+            name: "w1".into(),
+            queues: Some(vec!["agents".into()]),
+            concurrency: 3,
+            team_name: None,
+            airflow_version: "3.3.2".into(),
+            edge_provider_version: "5.1.0".into(),
+            edge: EdgeApi::new(Client::new(), url("/edge_worker/v1/rpcapi"), signing, retry),
+            execution: ExecutionApiSettings {
+                http: Client::new(),
+                base: url("/execution/"),
+                retry,
+                timeout: Duration::from_secs(5),
+            },
+            poll_interval: milliseconds(30),
+            heartbeat_interval: milliseconds(60),
+            drain_timeout: None,
+            drain_kill_grace: Duration::from_secs(20),
+            push_logs: Some(40),
+            logs: LogFolder {
+                base: logs.path().to_owned(),
+                folder_mode: 0o775,
+                file_mode: 0o664,
+            },
+            masker: Masker::new(),
+            task_heartbeats: HeartbeatLimits {
+                interval: milliseconds(50),
+                max_failed: 3,
+                max_silence: Duration::from_secs(60),
+            },
+            limits: Limits {
+                kill_grace: milliseconds(500),
+                ..Limits::default()
+            },
+            command: TaskCommand {
+                program: std::env::current_exe().unwrap(),
+                arguments: [
+                    "--exact",
+                    "supervisor::run::tests::fake_task",
+                    "--nocapture",
+                    "--",
+                ]
+                .map(Into::into)
+                .to_vec(),
+                environment: vec![("FAKE_TASK".into(), scenario.into())],
+            },
+            unixname: "airflow".into(),
+        };
+        let (shutdown, receiver) = mpsc::unbounded_channel();
+        let worker = tokio::spawn(run(settings, receiver));
+        Self {
+            airflow,
+            shutdown,
+            worker,
+            logs,
+            _server: server,
+        }
+    }
+
+    async fn end(self) -> Result<(), WorkerError> {
+        let _ = self.shutdown.send(());
+        timeout(Duration::from_secs(30), self.worker)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+}
+
+fn job() -> Value {
+    json!({"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "try_number": 1, "concurrency_slots": 2,
+        "task_instance_id": null, "command": {"type": "ExecuteTask", "token": "workload-token",
+        "dag_rel_path": "d.py", "bundle_info": {"name": "dags-folder", "version": null},
+        "log_path": "dag_id=d/run_id=r/task_id=t/attempt=1.log",
+        "ti": {"id": TI, "task_id": "t", "dag_id": "d", "run_id": "r", "try_number": 1, "map_index": -1,
+            "dag_version_id": "0199a0c1-0000-7000-8000-000000000001", "hostname": null, "context_carrier": null,
+            "queue": "agents", "pool_slots": 2, "priority_weight": 1}, "sentry_integration": ""}})
+}
+
+fn position(events: &[String], event: &str) -> usize {
+    events
+        .iter()
+        .position(|seen| seen == event)
+        .unwrap_or_else(|| panic!("no {event} in {events:?}"))
+}
+
+#[tokio::test]
+async fn a_job_is_run_its_log_pushed_and_its_end_reported_in_this_order() {
+    let setup = Setup::with("success", |server| server.jobs.push_back(job())).await;
+    let airflow = setup.airflow.clone();
+    airflow.until_event("job success").await;
+    let file = std::fs::read_to_string(
+        setup
+            .logs
+            .path()
+            .join("dag_id=d/run_id=r/task_id=t/attempt=1.log"),
+    )
+    .unwrap();
+    setup.end().await.unwrap();
+    let events = airflow.events();
+    assert_eq!(events[0], "register starting");
+    assert_eq!(events.last().unwrap(), "worker offline");
+    assert!(
+        position(&events, "run") < position(&events, "ti success"),
+        "{events:?}"
+    );
+    assert!(
+        position(&events, "ti success") < position(&events, "job success"),
+        "{events:?}"
+    );
+    let last_push = events.iter().rposition(|event| event == "push").unwrap();
+    assert!(last_push < position(&events, "job success"), "{events:?}");
+    assert!(events.contains(&"fetch 3".to_owned()));
+    assert_eq!(airflow.log(), file);
+    assert!(
+        file.contains("*** and ***") && !file.contains("hunter2"),
+        "{file}"
+    );
+    let times = airflow.0.lock().unwrap().log_times.clone();
+    let mut unique = times.clone();
+    unique.sort();
+    unique.dedup();
+    assert!(times.len() > 2 && unique == times, "{times:?}");
+}
+
+#[tokio::test]
+async fn a_failed_try_is_a_job_that_succeeded() {
+    let setup = Setup::with("fails", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_event("job success").await;
+    assert!(setup.airflow.events().contains(&"ti failed".into()));
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_task_process_that_dies_is_reported_as_the_server_wants_failures() {
+    let setup = Setup::with("dies by signal", |server| {
+        server.jobs.push_back(job());
+        server.should_retry = true;
+    })
+    .await;
+    setup.airflow.until_event("job success").await;
+    assert!(setup.airflow.events().contains(&"ti up_for_retry".into()));
+    assert!(setup.airflow.log().contains("SIGKILL"));
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_the_server_refuses_ends_the_task_without_a_state() {
+    for status in [404, 409, 410] {
+        let setup = Setup::with("hangs", |server| {
+            server.jobs.push_back(job());
+            server.task_beat = Some((
+                status,
+                json!({"detail": {"reason": "not_running", "current_state": "failed"}}),
+            ));
+        })
+        .await;
+        setup.airflow.until_event("job failed").await;
+        let events = setup.airflow.events();
+        assert!(
+            !events.iter().any(|event| event.starts_with("ti ")),
+            "{events:?}"
+        );
+        assert!(setup.airflow.log().contains("Task killed!"));
+        setup.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_try_that_runs_elsewhere_is_left_alone() {
+    let refusal = json!({"detail": {"reason": "invalid_state", "previous_state": "running"}});
+    let setup = Setup::with("hangs", |server| {
+        server.jobs.push_back(job());
+        server.run = Some((409, refusal));
+    })
+    .await;
+    setup.airflow.until_log("runs somewhere else").await;
+    let airflow = setup.airflow.clone();
+    setup.end().await.unwrap();
+    let events = airflow.events();
+    assert!(
+        !events
+            .iter()
+            .any(|event| event == "job failed" || event == "job success"),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_try_that_the_server_does_not_let_begin_is_a_failed_job() {
+    for (status, words) in [(404, "knows no such try"), (403, "task_queued_timeout")] {
+        let setup = Setup::with("hangs", |server| {
+            server.jobs.push_back(job());
+            server.run = Some((status, json!({"detail": "no"})));
+        })
+        .await;
+        setup.airflow.until_event("job failed").await;
+        assert!(
+            setup.airflow.log().contains(words),
+            "{}",
+            setup.airflow.log()
+        );
+        setup.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_first_wish_to_end_drains_and_the_second_terminates() {
+    let setup = Setup::with("hangs", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_log("working").await;
+    setup.shutdown.send(()).unwrap();
+    setup.airflow.until_event("worker terminating").await;
+    setup.airflow.set(|server| server.jobs.push_back(job()));
+    assert!(!setup.worker.is_finished());
+    setup.shutdown.send(()).unwrap();
+    setup.airflow.until_event("worker offline").await;
+    let airflow = setup.airflow.clone();
+    setup.end().await.unwrap();
+    let events = airflow.events();
+    assert!(
+        position(&events, "ti failed") < position(&events, "job success"),
+        "{events:?}"
+    );
+    assert_eq!(
+        airflow.0.lock().unwrap().jobs.len(),
+        1,
+        "no job is fetched while draining"
+    );
+    assert!(airflow.log().contains("terminating the task"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_at_start_is_waited_for() {
+    let setup = Setup::with("success", |server| {
+        server.registrations = [503, 503].into();
+        server.jobs.push_back(job());
+    })
+    .await;
+    setup.airflow.until_event("job success").await;
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_later_leaves_running_tasks_unharmed() {
+    let setup = Setup::with("hangs", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_log("working").await;
+    setup.airflow.set(|server| {
+        server.worker_beats = [(503, json!({})), (502, json!({})), (500, json!({}))].into();
+        server.task_beat = Some((503, Value::Null));
+    });
+    setup
+        .airflow
+        .until("beats", |server| server.worker_beats.is_empty())
+        .await;
+    setup.airflow.set(|server| server.task_beat = None);
+    assert!(
+        !setup
+            .airflow
+            .events()
+            .iter()
+            .any(|event| event.starts_with("job ") && event != "job running")
+    );
+    setup.shutdown.send(()).unwrap();
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_registration_ends_the_worker_with_advice() {
+    let setup = Setup::with("success", |server| server.registrations = [409].into()).await;
+    let error = timeout(Duration::from_secs(30), setup.worker)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap_err();
+    assert!(error.to_string().contains("--worker-name"), "{error}");
+}
+
+#[tokio::test]
+async fn a_worker_that_the_server_has_forgotten_registers_again() {
+    let setup = Setup::with("success", |server| {
+        server.worker_beats = [(404, json!({"detail": "Worker not found"}))].into();
+    })
+    .await;
+    let twice = |server: &Server| {
+        server
+            .events
+            .iter()
+            .filter(|event| *event == "register starting")
+            .count()
+            == 2
+    };
+    setup.airflow.until("second registration", twice).await;
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn maintenance_stops_fetching_and_a_server_upgrade_drains() {
+    let setup = Setup::with("success", |server| {
+        server.worker_beats = [(
+            200,
+            json!({"state": "maintenance request", "maintenance_comments": "disk"}),
+        )]
+        .into();
+    })
+    .await;
+    setup.airflow.until_event("worker maintenance mode").await;
+    setup.airflow.set(|server| server.jobs.push_back(job()));
+    setup.airflow.set(|server| {
+        server
+            .worker_beats
+            .push_back((200, json!({"state": "maintenance mode"})))
+    });
+    setup
+        .airflow
+        .until("beat", |server| server.worker_beats.is_empty())
+        .await;
+    assert!(!setup.airflow.events().contains(&"run".into()));
+    setup.airflow.set(|server| {
+        server
+            .worker_beats
+            .push_back((200, json!({"state": "idle"})))
+    });
+    setup.airflow.until_event("job success").await;
+    setup.airflow.set(|server| {
+        server
+            .worker_beats
+            .push_back((400, json!({"detail": "3.3.3"})))
+    });
+    setup.airflow.until_event("worker offline").await;
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shutdown_request_of_the_server_drains() {
+    let setup = Setup::with("success", |server| {
+        server.worker_beats = [(200, json!({"state": "shutdown request"}))].into();
+    })
+    .await;
+    let result = timeout(Duration::from_secs(30), setup.worker)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(result.is_ok());
+    assert_eq!(setup.airflow.events().last().unwrap(), "worker offline");
+}
+
+#[tokio::test]
+async fn the_servers_number_of_slots_counts() {
+    let setup = Setup::with("hangs", |server| {
+        server.jobs = [job(), job()].into();
+        server.worker_beats = vec![(200, json!({"concurrency": 2})); 500].into();
+    })
+    .await;
+    setup.airflow.until_log("working").await;
+    // Two slots, both taken by the first job.
+    setup
+        .airflow
+        .until("beats", |server| server.worker_beats.len() < 490)
+        .await;
+    assert_eq!(setup.airflow.0.lock().unwrap().jobs.len(), 1);
+    setup.shutdown.send(()).unwrap();
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn work_for_python_and_malformed_work_are_failed_jobs() {
+    let callback = json!({"dag_id": "ExecuteCallback", "task_id": "x", "run_id": "ExecuteCallback-x", "map_index": -1,
+        "try_number": 0, "concurrency_slots": 1, "command": {"type": "ExecuteCallback", "callback": {}}});
+    let mut malformed = job();
+    malformed["command"] = json!({"type": "ExecuteTask"});
+    let setup = Setup::with("success", |server| {
+        server.jobs = [callback, malformed].into()
+    })
+    .await;
+    let both = |server: &Server| {
+        server
+            .events
+            .iter()
+            .filter(|event| *event == "job failed")
+            .count()
+            == 2
+    };
+    setup.airflow.until("failed jobs", both).await;
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn ids_that_cannot_be_addressed_do_no_harm() {
+    let mut odd = job();
+    odd["dag_id"] = json!("a/b");
+    let setup = Setup::with("success", |server| server.jobs = [odd, job()].into()).await;
+    setup.airflow.until_event("job success").await;
+    setup.end().await.unwrap();
+}
