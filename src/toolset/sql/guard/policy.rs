@@ -1,0 +1,352 @@
+//! The policy: from what a statement holds to a verdict.
+
+use std::collections::{BTreeSet, HashSet};
+
+use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::dialect::Dialect;
+use super::leading::{self, Leading, Words};
+use super::lexical::{self, Lexed};
+use super::refusal::Refusal;
+use super::vendor;
+use super::walk::{self, Findings, Source};
+use crate::toolset::sql::AllowList;
+
+/// The parser's calls within calls. Brackets are bounded before, but not all that nests has brackets.
+const RECURSION_LIMIT: usize = 120;
+/// Bytes up to which a statement is read on the caller's stack.
+const SMALL: usize = 4096;
+/// The stack of the thread that reads a longer one: a chain of operators is a tree as deep as it is long, and is
+/// taken down by recursion.
+const LARGE_STACK: usize = 256 << 20;
+
+/// What may run, and how it is checked.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    pub dialect: Dialect,
+    pub allow_writes: bool,
+    /// `None`: every table.
+    pub allow_list: Option<AllowList>,
+    /// Case-folded names that may be called although nothing is known of them.
+    pub allowed_functions: HashSet<String>,
+}
+
+/// What an accepted statement refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The kind of statement, by sqlglot's node name.
+    pub statement_type: String,
+    /// Tables as they are written, sorted.
+    pub tables: BTreeSet<String>,
+    /// Functions that the known-function lists do not hold, sorted.
+    pub unknown_functions: BTreeSet<String>,
+}
+
+impl Guard {
+    /// Checks a text that is about to be sent to the database.
+    ///
+    /// With writes allowed and no allow-list nothing is forbidden, and only text that can't be read is refused.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn check(&self, sql: &str) -> Result<Report, Refusal> {
+        if sql.len() <= SMALL {
+            return self.check_here(sql);
+        }
+        std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .stack_size(LARGE_STACK)
+                .spawn_scoped(scope, || self.check_here(sql))
+                .map_err(|error| error.to_string())
+                .and_then(|thread| {
+                    thread
+                        .join()
+                        .map_err(|_| "the guard stopped early".to_owned())
+                })
+                .unwrap_or_else(|error| Err(Refusal::Parse(error)))
+        })
+    }
+
+    fn check_here(&self, sql: &str) -> Result<Report, Refusal> {
+        if sql.trim().is_empty() {
+            return Err(Refusal::Empty);
+        }
+        let lexed = lexical::lex(sql, self.dialect)?;
+        let several_may_run = self.allow_writes && self.allow_list.is_none();
+        if lexed.statements.is_empty() && lexed.count == 0 {
+            return Err(Refusal::Empty);
+        }
+        if lexed.count > 1 && !several_may_run {
+            return Err(Refusal::Multiple(lexed.count));
+        }
+        let mut report = Report::default();
+        let context = Context {
+            comment: lexed.has_comment,
+            version: lexed.has_executable_comment,
+        };
+        let Lexed { statements, .. } = lexed;
+        for tokens in statements {
+            report = self.check_statement(vendor::rewrite(tokens, self.dialect), context)?;
+        }
+        Ok(report)
+    }
+
+    fn check_statement(
+        &self,
+        tokens: Vec<TokenWithSpan>,
+        context: Context,
+    ) -> Result<Report, Refusal> {
+        let leading = leading::classify(&tokens, self.dialect);
+        if self.allow_writes && self.allow_list.is_none() {
+            return self.check_syntax(leading, tokens);
+        }
+        if context.version && self.allow_list.is_none() {
+            return Err(Refusal::Parse(
+                "A version comment (/*! ... */) is run by the server and is not read here. Remove it.".to_owned(),
+            ));
+        }
+        let name = match leading {
+            Leading::Query | Leading::Describe => return self.check_tree(leading, tokens, context),
+            Leading::Unreadable => return Err(unreadable(&tokens)),
+            Leading::Show if self.allow_list.is_some() => {
+                return Err(Refusal::Unverifiable("a SHOW statement".to_owned()));
+            }
+            Leading::Show => {
+                return Ok(Report {
+                    statement_type: "Show".to_owned(),
+                    ..Report::default()
+                });
+            }
+            Leading::Command => "Command",
+            Leading::Statement(name) | Leading::Expression(name) => name,
+        };
+        if !self.allow_writes {
+            return Err(Refusal::StatementType(name));
+        }
+        match name {
+            "Command" | "Execute" | "ExecuteSql" => Err(Refusal::Unverifiable(format!(
+                "a {} statement",
+                name.to_lowercase()
+            ))),
+            "Copy" => Err(Refusal::Unverifiable("a COPY statement".to_owned())),
+            "Alias" => Err(Refusal::Unverifiable(
+                "a statement sqlglot could not parse as a query (e.g. Snowflake LIST @stage)"
+                    .to_owned(),
+            )),
+            "Use" => Err(Refusal::Tables(
+                last_word(&tokens).unwrap_or_else(|| "USE".to_owned()),
+            )),
+            "Insert" | "Update" | "Delete" | "Merge" | "Create" | "Drop" | "Alter"
+            | "TruncateTable" | "Comment" | "Grant" | "Revoke" | "Analyze" | "Transaction"
+            | "Commit" | "Rollback" | "Export" => self.check_tree(leading, tokens, context),
+            // SET, KILL, ATTACH, PRAGMA ...: they name no table and change what later statements reach.
+            _ => Err(Refusal::Unverifiable(format!(
+                "a {} statement",
+                first_word(&tokens)
+            ))),
+        }
+    }
+
+    /// With everything allowed, only what can't be read is refused.
+    fn check_syntax(
+        &self,
+        leading: Leading,
+        tokens: Vec<TokenWithSpan>,
+    ) -> Result<Report, Refusal> {
+        match leading {
+            Leading::Unreadable => return Err(unreadable(&tokens)),
+            Leading::Query => {
+                self.parse(tokens)?;
+            }
+            Leading::Describe
+            | Leading::Show
+            | Leading::Command
+            | Leading::Statement(_)
+            | Leading::Expression(_) => {}
+        }
+        Ok(Report::default())
+    }
+
+    fn check_tree(
+        &self,
+        leading: Leading,
+        tokens: Vec<TokenWithSpan>,
+        context: Context,
+    ) -> Result<Report, Refusal> {
+        let statement = self.parse(tokens)?;
+        let statement_type = match leading {
+            Leading::Describe => "Describe",
+            _ => type_of(&statement),
+        };
+        let readable =
+            ["Select", "Union", "Intersect", "Except", "Describe"].contains(&statement_type);
+        if !self.allow_writes && !readable {
+            return Err(Refusal::StatementType(statement_type));
+        }
+        let findings = walk::walk(&statement, self.dialect);
+        if !self.allow_writes
+            && let Some(node) = findings.modifies
+        {
+            return Err(Refusal::Modifies(node));
+        }
+        let report = report(statement_type, &findings);
+        if let Some(allow_list) = &self.allow_list {
+            self.check_sources(allow_list, &findings, context)?;
+        }
+        match findings.not_understood {
+            None => Ok(report),
+            Some(node) => Err(Refusal::Parse(format!(
+                "{node} is not read by the guard, which refuses what it can't check."
+            ))),
+        }
+    }
+
+    fn check_sources(
+        &self,
+        allow_list: &AllowList,
+        findings: &Findings,
+        context: Context,
+    ) -> Result<(), Refusal> {
+        let unknown: BTreeSet<&str> = findings
+            .unknown_functions
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !self.allowed_functions.contains(*name))
+            .collect();
+        if !unknown.is_empty() {
+            let names = unknown.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Refusal::Unverifiable(format!(
+                "function(s) the parser cannot verify against allowed_tables ({names}); if these functions are \
+                 trusted, permit them via allowed_functions"
+            )));
+        }
+        let first = [
+            (context.comment, "an inline comment"),
+            (findings.has_row_source, "a TABLE(...) row source"),
+            (findings.has_table_column, "a TABLE <name> shorthand"),
+        ];
+        if let Some((_, description)) = first.into_iter().find(|(found, _)| *found) {
+            return Err(Refusal::Unverifiable(description.to_owned()));
+        }
+        let mut unverifiable = Vec::new();
+        let mut missing = BTreeSet::new();
+        for source in &findings.sources {
+            match source {
+                Source::Function(written) => {
+                    unverifiable.push(format!("table-valued function ({written})"));
+                }
+                Source::Table(table) if table.quoted => {
+                    unverifiable.push("a quoted identifier".to_owned());
+                }
+                Source::Table(table) => {
+                    let allowed = !table.named_at_run_time
+                        && allow_list.allows(
+                            table.catalog.as_deref(),
+                            table.schema.as_deref(),
+                            &table.name,
+                        );
+                    if !allowed {
+                        missing.insert(table.written());
+                    }
+                }
+            }
+        }
+        if !unverifiable.is_empty() {
+            return Err(Refusal::Unverifiable(unverifiable.join("; ")));
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::Tables(
+                missing.into_iter().collect::<Vec<_>>().join(", "),
+            ))
+        }
+    }
+
+    fn parse(&self, tokens: Vec<TokenWithSpan>) -> Result<Statement, Refusal> {
+        let refusal = |error: sqlparser::parser::ParserError| {
+            let text = error.to_string();
+            let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
+            Refusal::Parse(format!(
+                "{text}. Check the syntax, or write the query in a simpler way."
+            ))
+        };
+        let mut parser = Parser::new(self.dialect.parser())
+            .with_recursion_limit(RECURSION_LIMIT)
+            .with_tokens_with_locations(tokens);
+        let statement = parser.parse_statement().map_err(refusal)?;
+        match parser.next_token().token {
+            Token::EOF => Ok(statement),
+            token => Err(Refusal::Parse(format!(
+                "Unexpected {token} behind the statement. Check the syntax, or write the query in a simpler way."
+            ))),
+        }
+    }
+}
+
+/// What is known of the text as a whole.
+#[derive(Clone, Copy)]
+struct Context {
+    comment: bool,
+    /// A comment that the server runs.
+    version: bool,
+}
+
+fn unreadable(tokens: &[TokenWithSpan]) -> Refusal {
+    Refusal::Parse(format!(
+        "Invalid expression / Unexpected token: {} does not begin a statement that can be read. Write one SELECT.",
+        first_word(tokens)
+    ))
+}
+
+fn first_word(tokens: &[TokenWithSpan]) -> String {
+    Words(tokens)
+        .keyword(0)
+        .or_else(|| tokens.first().map(|token| token.token.to_string()))
+        .unwrap_or_default()
+}
+
+fn last_word(tokens: &[TokenWithSpan]) -> Option<String> {
+    tokens.last().map(|token| token.token.to_string())
+}
+
+fn report(statement_type: &str, findings: &Findings) -> Report {
+    let tables = findings
+        .sources
+        .iter()
+        .filter_map(|source| match source {
+            Source::Table(table) => Some(table.written()),
+            Source::Function(_) => None,
+        })
+        .collect();
+    Report {
+        statement_type: statement_type.to_owned(),
+        tables,
+        unknown_functions: findings.unknown_functions.iter().cloned().collect(),
+    }
+}
+
+/// The statement's type by sqlglot's node name.
+fn type_of(statement: &Statement) -> &'static str {
+    if let Statement::Query(query) = statement {
+        return type_of_query(query);
+    }
+    walk::node_name(statement)
+}
+
+fn type_of_query(query: &Query) -> &'static str {
+    match &*query.body {
+        SetExpr::Select(_) | SetExpr::Table(_) => "Select",
+        // A WITH in front of a bracket belongs to the query inside.
+        SetExpr::Query(inner) if query.with.is_some() => type_of_query(inner),
+        SetExpr::Query(_) => "Subquery",
+        SetExpr::SetOperation { .. } => "Union",
+        SetExpr::Values(_) => "Values",
+        SetExpr::Insert(statement)
+        | SetExpr::Update(statement)
+        | SetExpr::Delete(statement)
+        | SetExpr::Merge(statement) => walk::node_name(statement),
+    }
+}
