@@ -100,6 +100,8 @@ class ModelServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Head and body in one segment: as two they wait for each other, some 40 ms an answer.
+            wbufsize = -1
 
             def do_POST(self) -> None:
                 owner._answer(self)
