@@ -27,6 +27,7 @@ use crate::model::scripted::Scripted;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
 use crate::toolset::prefixed::PrefixedToolset;
+use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
 pub const LOGGER: &str =
@@ -383,8 +384,13 @@ fn toolsets(
 
 fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, Failure> {
     Ok(match spec {
-        ToolsetSpec::Sql(_) => {
-            return Err(Failure::new("NotImplementedError", "SQLToolset is on its way").for_good());
+        ToolsetSpec::Sql(sql) => {
+            let masker = services.resolver.masker().clone();
+            let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
+            let connections = Arc::new(Connections(services.resolver.clone()));
+            let toolset = SqlToolset::new(sql_config(sql), connections, mask)
+                .map_err(|error| Failure::of("ValueError", &error))?;
+            Arc::new(toolset)
         }
         ToolsetSpec::Prefixed { prefix, wrapped } => {
             Arc::new(PrefixedToolset::new(toolset(wrapped, services)?, prefix))
@@ -394,6 +400,23 @@ fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, 
             return Err(Failure::new("NotImplementedError", text).for_good());
         }
     })
+}
+
+fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
+    SqlToolsetConfig {
+        db_conn_id: match &spec.db_conn_id {
+            Argument::String(text) => text.clone(),
+            _ => String::new(),
+        },
+        allowed_tables: spec.allowed_tables.clone(),
+        allowed_functions: spec.allowed_functions.clone(),
+        schema: spec.schema.clone(),
+        allow_writes: spec.allow_writes,
+        max_rows: spec.max_rows,
+        max_result_bytes: spec.max_result_bytes,
+        max_columns: spec.max_columns,
+        max_retries: spec.max_retries,
+    }
 }
 
 async fn push_metadata(
