@@ -3,6 +3,7 @@
 from airflow.sdk.definitions._internal.node import NOTSET
 from updraft_values import argument, keep, short_repr
 
+
 def dag_file(dags):
     """`DagFile`."""
     return {"dags": [_dag(dag) for dag in dags], "unavailable_modules": _unavailable_modules()}

@@ -30,10 +30,10 @@ def load(path):
 
 def module_name(path):
     """The name under which Airflow imports a Dag file: its classes carry it in XComs."""
-    # hashlib imports `_hashlib`, without which the interpreter has no type for what `_sha1` makes.
-    from hashlib import sha1
+    # The module with the types first: the embedded Python has them nowhere else.
+    import _hashlib
 
-    digest = sha1(path.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = _hashlib.openssl_sha1(path.encode("utf-8", "surrogateescape")).hexdigest()
     file_name = path.rpartition("/")[2]
     stem = file_name.rpartition(".")[0] or file_name
     return f"{_MODULE_PREFIX}{digest}_{stem}"
@@ -54,6 +54,7 @@ def _run_dag_file(path):
     module = type(sys)(name)
     module.__file__ = path
     sys.modules[name] = module
+    DagContext.autoregistered_dags.clear()
     DagContext.current_autoregister_module_name = name
     try:
         exec(code, module.__dict__)

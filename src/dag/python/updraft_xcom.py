@@ -26,8 +26,7 @@ def encode(value, depth=0):
             return encode(value.value, depth + 1)
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             raise ValueError(
-                f"Out of range float values are not JSON compliant: {value!r}. "
-                "Return None or a text instead of it."
+                f"Out of range float values are not JSON compliant: {value!r}. Return None or a text instead of it."
             )
         for kind in (str, int, float):
             if isinstance(value, kind):

@@ -20,8 +20,7 @@ class UsageLimits(Record):
     def has_token_limits(self):
         """Is any limit on tokens set?"""
         return any(
-            limit is not None
-            for limit in (self.input_tokens_limit, self.output_tokens_limit, self.total_tokens_limit)
+            limit is not None for limit in (self.input_tokens_limit, self.output_tokens_limit, self.total_tokens_limit)
         )
 
 

@@ -21,8 +21,8 @@ _WHERE = {
         "AssetAny",
         "AssetWatcher",
         "Metadata",
-        "asset",
     ),
+    "airflow.sdk.definitions.asset_function": ("asset",),
     "airflow.sdk.definitions.timetables": (
         "AssetOrTimeSchedule",
         "CronDataIntervalTimetable",

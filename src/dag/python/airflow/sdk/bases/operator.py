@@ -127,7 +127,9 @@ def _wrapped_init(init):
             task_group = TaskGroupContext.get_current(dag)
             if task_group is not None:
                 kwargs["task_group"] = task_group
-        defaults, merged = merged_defaults(dag, task_group, kwargs.pop("params", None), kwargs.pop("default_args", None))
+        defaults, merged = merged_defaults(
+            dag, task_group, kwargs.pop("params", None), kwargs.pop("default_args", None)
+        )
         for name in names:
             if name not in kwargs and name in defaults:
                 kwargs[name] = defaults[name]
@@ -421,9 +423,7 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
         if name in ("is_setup", "is_teardown") and value:
             other = "is_teardown" if name == "is_setup" else "is_setup"
             if getattr(self, other, False):
-                raise ValueError(
-                    f"Cannot mark task '{self.task_id}' as {name[3:]}; task is already a {other[3:]}."
-                )
+                raise ValueError(f"Cannot mark task '{self.task_id}' as {name[3:]}; task is already a {other[3:]}.")
         super().__setattr__(name, value)
         if self._instantiated and name in self.template_fields:
             XComArg.apply_upstream_relationship(self, value)
@@ -755,8 +755,7 @@ def chain(*tasks):
                 from airflow.sdk.exceptions import AirflowException
 
                 raise AirflowException(
-                    "Chain not supported for different length Iterable. "
-                    f"Got {len(before)} and {len(after)}."
+                    f"Chain not supported for different length Iterable. Got {len(before)} and {len(after)}."
                 )
             for one, other in zip(before, after):
                 one.set_downstream(other)

@@ -10,9 +10,7 @@ class Connection:
     EXTRA_KEY = "__extra__"
 
     def __init__(self, *, conn_id, uri=None, **kwargs):
-        fields = dict.fromkeys(
-            ("conn_type", "description", "host", "schema", "login", "password", "port", "extra")
-        )
+        fields = dict.fromkeys(("conn_type", "description", "host", "schema", "login", "password", "port", "extra"))
         if uri is not None:
             if kwargs:
                 from airflow.sdk.exceptions import AirflowException

@@ -88,7 +88,9 @@ class DAG:
         self.end_date = end_date
         self.schedule = _checked_schedule(schedule)
         self.timetable = schedule
-        self.template_searchpath = (template_searchpath,) if isinstance(template_searchpath, str) else template_searchpath
+        self.template_searchpath = (
+            (template_searchpath,) if isinstance(template_searchpath, str) else template_searchpath
+        )
         self.template_undefined = template_undefined
         self.user_defined_macros = user_defined_macros
         self.user_defined_filters = user_defined_filters
@@ -258,9 +260,7 @@ class DAG:
                     ready.append(after)
         if waiting:
             # What only follows a cycle waits as well: it isn't at fault.
-            faulty = next(
-                (t for t in waiting if t in self.task_dict[t].get_flat_relative_ids()), next(iter(waiting))
-            )
+            faulty = next((t for t in waiting if t in self.task_dict[t].get_flat_relative_ids()), next(iter(waiting)))
             raise AirflowDagCycleException(f"Cycle detected in Dag: {self.dag_id}. Faulty task: {faulty}")
 
     def validate(self):
@@ -297,9 +297,7 @@ def _checked_schedule(schedule):
         return schedule
     if isinstance(schedule, (list, tuple, set, frozenset)):
         if not all(getattr(item, "_is_asset", False) for item in schedule):
-            raise ValueError(
-                "All elements in 'schedule' should be either assets, asset references, or asset aliases"
-            )
+            raise ValueError("All elements in 'schedule' should be either assets, asset references, or asset aliases")
         return schedule
     if hasattr(schedule, "total_seconds") or getattr(schedule, "_is_asset", False):
         return schedule

@@ -24,9 +24,7 @@ class EdgeModifier(DependencyMixin):
     def _save(self, others, stream):
         for node in as_list(others):
             if not isinstance(node, DependencyMixin) or isinstance(node, EdgeModifier):
-                raise TypeError(
-                    f"Cannot use edge labels with {type(node).__name__}, only tasks, XComArg or TaskGroups"
-                )
+                raise TypeError(f"Cannot use edge labels with {type(node).__name__}, only tasks, XComArg or TaskGroups")
             stream.append(node)
 
     def _lift_to_groups(self):

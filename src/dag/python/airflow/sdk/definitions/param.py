@@ -79,7 +79,7 @@ class ParamsDict(dict):
     def __init__(self, dict_obj=None, suppress_exception=False):
         super().__init__()
         self.suppress_exception = suppress_exception
-        for name, value in (dict_obj.raw_items() if isinstance(dict_obj, ParamsDict) else (dict_obj or {}).items()):
+        for name, value in dict_obj.raw_items() if isinstance(dict_obj, ParamsDict) else (dict_obj or {}).items():
             super().__setitem__(name, value if isinstance(value, Param) else Param(value))
 
     def raw_items(self):

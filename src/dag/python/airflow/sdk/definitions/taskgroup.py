@@ -247,8 +247,7 @@ class TaskGroup(DAGNode):
         for task in other.roots:
             if not isinstance(task, DAGNode):
                 raise RuntimeError(
-                    "Relationships can only be set between TaskGroup "
-                    f"or operators; received {task.__class__.__name__}"
+                    f"Relationships can only be set between TaskGroup or operators; received {task.__class__.__name__}"
                 )
             if task is not self:
                 (self.upstream_task_ids if upstream else self.downstream_task_ids).add(task.node_id)

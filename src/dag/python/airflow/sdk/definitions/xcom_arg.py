@@ -261,9 +261,7 @@ class ZipXComArg(XComArg):
         values = [_items(arg.resolve(context), "zip") for arg in self.args]
         lengths = [len(value) for value in values]
         length = min(lengths) if self.fillvalue is NOTSET else max(lengths)
-        return [
-            tuple(value[i] if i < len(value) else self.fillvalue for value in values) for i in range(length)
-        ]
+        return [tuple(value[i] if i < len(value) else self.fillvalue for value in values) for i in range(length)]
 
 
 class ConcatXComArg(XComArg):

@@ -124,9 +124,7 @@ class TaskInstance(_Fields):
             "map_indexes": indexes,
             "include_prior_dates": bool(include_prior_dates),
         }
-        values = updraft_values.decode(
-            updraft_values.from_json(_updraft.xcom_pull(updraft_values.to_json(query)))
-        )
+        values = updraft_values.decode(updraft_values.from_json(_updraft.xcom_pull(updraft_values.to_json(query))))
         if not isinstance(values, list):
             values = [values]
         if as_list:

@@ -38,8 +38,7 @@ class DictOfListsExpandInput:
     def resolve(self, context):
         """The arguments of the current map index."""
         resolved = {
-            name: value.resolve(context) if hasattr(value, "resolve") else value
-            for name, value in self.value.items()
+            name: value.resolve(context) if hasattr(value, "resolve") else value for name, value in self.value.items()
         }
         index = context["ti"].map_index
         chosen = {}
@@ -92,7 +91,9 @@ def is_mappable(value):
         return True
     if isinstance(value, (str, bytes, bytearray, set, frozenset)):
         return False
-    return isinstance(value, (list, tuple, dict, range)) or (hasattr(value, "__getitem__") and hasattr(value, "__len__"))
+    return isinstance(value, (list, tuple, dict, range)) or (
+        hasattr(value, "__getitem__") and hasattr(value, "__len__")
+    )
 
 
 def prevent_duplicates(first, second, *, fail_reason):

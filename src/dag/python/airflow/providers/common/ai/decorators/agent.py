@@ -10,9 +10,7 @@ class _AgentDecoratedOperator(DecoratedOperator, AgentOperator):
     custom_operator_name = "@task.agent"
 
     def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
-        super().__init__(
-            python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, prompt=None, **kwargs
-        )
+        super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, prompt=None, **kwargs)
 
     execute = AgentOperator.execute
 

@@ -152,4 +152,6 @@ class AgentOperator(BaseOperator):
 
     def execute(self, context):
         """Done by the worker."""
-        raise RuntimeError("AgentOperator.execute can't be called from Dag code here: the worker runs the agent itself.")
+        raise RuntimeError(
+            "AgentOperator.execute can't be called from Dag code here: the worker runs the agent itself."
+        )

@@ -40,7 +40,9 @@ class HookToolset(AirflowToolset):
             _check_pinned(hook, methods, pinned_arguments or {})
         self._hook = hook
         self._allowed_methods = list(allowed_methods)
-        self._tool_prefix = tool_name_prefix if tool_name_prefix is not None else f"{tool_prefix}_" if tool_prefix else ""
+        self._tool_prefix = (
+            tool_name_prefix if tool_name_prefix is not None else f"{tool_prefix}_" if tool_prefix else ""
+        )
         self._pinned_arguments = dict(pinned_arguments or {})
         self._max_retries = max_retries
 

@@ -1,0 +1,179 @@
+"""The task decorators of the standard provider, and stand-ins for those of providers that are not here."""
+
+from airflow.providers.standard.operators.python import (
+    BranchPythonOperator,
+    ExternalPythonOperator,
+    PythonVirtualenvOperator,
+    ShortCircuitOperator,
+)
+from airflow.sdk.bases.branch import BaseBranchOperator
+from airflow.sdk.bases.decorator import DecoratedOperator, PythonDecoratedOperator, task_decorator_factory
+from airflow.sdk.bases.operator import BaseOperator
+
+
+class _BranchPythonDecoratedOperator(PythonDecoratedOperator, BaseBranchOperator):
+    _updraft_kind = None
+    _updraft_reason = BranchPythonOperator._updraft_reason
+    custom_operator_name = "@task.branch"
+    template_fields = PythonDecoratedOperator.template_fields
+
+
+class _ShortCircuitDecoratedOperator(PythonDecoratedOperator):
+    _updraft_kind = None
+    _updraft_reason = ShortCircuitOperator._updraft_reason
+    custom_operator_name = "@task.short_circuit"
+
+    def __init__(self, *, ignore_downstream_trigger_rules=True, **kwargs):
+        super().__init__(**kwargs)
+        self.ignore_downstream_trigger_rules = ignore_downstream_trigger_rules
+
+
+class _OtherPython(PythonDecoratedOperator):
+    """A function in a Python environment of its own."""
+
+    _updraft_kind = None
+    _updraft_reason = PythonVirtualenvOperator._updraft_reason
+    _only = ()
+
+    def __init__(self, **kwargs):
+        own = {name: kwargs.pop(name) for name in self._only if name in kwargs}
+        super().__init__(**kwargs)
+        for name, value in own.items():
+            setattr(self, name, value)
+
+
+_SHARED = ("serializer", "string_args", "expect_airflow", "skip_on_exit_code", "env_vars", "inherit_env")
+_VIRTUALENV = (
+    *_SHARED,
+    "requirements",
+    "python_version",
+    "system_site_packages",
+    "pip_install_options",
+    "index_urls",
+    "index_urls_from_connection_ids",
+    "venv_cache_path",
+)
+
+
+class _PythonVirtualenvDecoratedOperator(_OtherPython):
+    custom_operator_name = "@task.virtualenv"
+    template_fields = PythonVirtualenvOperator.template_fields
+    _only = _VIRTUALENV
+
+
+class _BranchPythonVirtualenvDecoratedOperator(_OtherPython):
+    custom_operator_name = "@task.branch_virtualenv"
+    template_fields = PythonVirtualenvOperator.template_fields
+    _only = _VIRTUALENV
+
+
+class _PythonExternalDecoratedOperator(_OtherPython):
+    custom_operator_name = "@task.external_python"
+    template_fields = ExternalPythonOperator.template_fields
+    _only = (*_SHARED, "python", "expect_pendulum")
+
+
+class _BranchExternalPythonDecoratedOperator(_OtherPython):
+    custom_operator_name = "@task.branch_external_python"
+    template_fields = ExternalPythonOperator.template_fields
+    _only = (*_SHARED, "python", "expect_pendulum")
+
+
+class _BashDecoratedOperator(DecoratedOperator):
+    _updraft_reason = "shell commands are not run natively"
+    custom_operator_name = "@task.bash"
+    template_fields = ("op_args", "op_kwargs", "bash_command", "env", "cwd")
+
+    def __init__(
+        self,
+        *,
+        python_callable,
+        op_args=None,
+        op_kwargs=None,
+        env=None,
+        append_env=False,
+        output_encoding="utf-8",
+        skip_on_exit_code=99,
+        cwd=None,
+        output_processor=None,
+        **kwargs,
+    ):
+        super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
+        self.bash_command = None
+        self.env = env
+        self.cwd = cwd
+
+
+class DecoratedSensorOperator(DecoratedOperator):
+    """`@task.sensor`."""
+
+    _updraft_reason = "sensors are not run natively"
+    custom_operator_name = "@task.sensor"
+    template_fields = ("op_args", "op_kwargs")
+
+    def __init__(
+        self,
+        *,
+        task_id,
+        poke_interval=60,
+        timeout=None,
+        soft_fail=False,
+        mode="poke",
+        exponential_backoff=False,
+        max_wait=None,
+        silent_fail=False,
+        never_fail=False,
+        **kwargs,
+    ):
+        super().__init__(task_id=task_id, **kwargs)
+
+
+class _StubOperator(DecoratedOperator):
+    _updraft_reason = "it stands for a task of another language"
+    custom_operator_name = "@task.stub"
+
+
+def _decorator(operator_class):
+    def decorate(python_callable=None, multiple_outputs=None, **kwargs):
+        return task_decorator_factory(
+            python_callable,
+            multiple_outputs=multiple_outputs,
+            decorated_operator_class=operator_class,
+            **kwargs,
+        )
+
+    return decorate
+
+
+branch_task = _decorator(_BranchPythonDecoratedOperator)
+short_circuit_task = _decorator(_ShortCircuitDecoratedOperator)
+virtualenv_task = _decorator(_PythonVirtualenvDecoratedOperator)
+external_python_task = _decorator(_PythonExternalDecoratedOperator)
+branch_virtualenv_task = _decorator(_BranchPythonVirtualenvDecoratedOperator)
+branch_external_python_task = _decorator(_BranchExternalPythonDecoratedOperator)
+sensor_task = _decorator(DecoratedSensorOperator)
+bash_task = _decorator(_BashDecoratedOperator)
+stub = _decorator(_StubOperator)
+
+_foreign = {}
+
+
+def foreign_decorator(name):
+    """`@task.name` of a provider that is not here: any settings are taken, the task can't run."""
+    decorator = _foreign.get(name)
+    if decorator is None:
+
+        class Foreign(DecoratedOperator):
+            _updraft_reason = "the provider of the decorator is not part of Updraft"
+            custom_operator_name = f"@task.{name}"
+
+            def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
+                known = BaseOperator.__init__._param_names
+                own = {key: value for key, value in kwargs.items() if key not in known and key != "default_args"}
+                for key in own:
+                    del kwargs[key]
+                super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
+                self.settings = own
+
+        decorator = _foreign[name] = _decorator(Foreign)
+    return decorator

@@ -1,0 +1,9 @@
+"""`LatestOnlyOperator`: skips what comes after it in runs that are not the latest."""
+
+from airflow.sdk.bases.branch import BaseBranchOperator
+
+
+class LatestOnlyOperator(BaseBranchOperator):
+    """Goes on only in the latest run."""
+
+    _updraft_reason = "branching is not run natively yet"

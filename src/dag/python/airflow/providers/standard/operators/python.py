@@ -1,0 +1,179 @@
+"""Operators around Python functions."""
+
+from airflow.sdk.bases.branch import BaseBranchOperator, SkipMixin
+from airflow.sdk.bases.operator import BaseAsyncOperator
+from airflow.sdk.definitions.context import get_current_context
+from updraft_signature import call_arguments
+
+_BRANCHES = "branching is not run natively yet"
+_OTHER_PYTHON = "it needs a Python environment of its own"
+
+
+class PythonOperator(BaseAsyncOperator):
+    """Calls a function."""
+
+    _updraft_kind = "python"
+    template_fields = ("templates_dict", "op_args", "op_kwargs")
+    template_fields_renderers = {"templates_dict": "json", "op_args": "py", "op_kwargs": "py"}
+    ui_color = "#ffefeb"
+
+    def __init__(
+        self,
+        *,
+        python_callable,
+        op_args=None,
+        op_kwargs=None,
+        templates_dict=None,
+        templates_exts=None,
+        show_return_value_in_logs=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not callable(python_callable):
+            raise TypeError("`python_callable` param must be callable")
+        self.python_callable = python_callable
+        self.op_args = op_args or ()
+        self.op_kwargs = op_kwargs or {}
+        self.templates_dict = templates_dict
+        if templates_exts:
+            self.template_ext = templates_exts
+        self.show_return_value_in_logs = show_return_value_in_logs
+
+    def execute(self, context):
+        """Calls the function."""
+        context.update(self.op_kwargs, templates_dict=self.templates_dict)
+        kwargs = call_arguments(self.python_callable, self.op_args, context)
+        return self.python_callable(*self.op_args, **kwargs)
+
+
+class BranchPythonOperator(BaseBranchOperator, PythonOperator):
+    """Follows the tasks that a function names."""
+
+    _updraft_kind = None
+    _updraft_reason = _BRANCHES
+    inherits_from_skipmixin = True
+
+
+class ShortCircuitOperator(PythonOperator, SkipMixin):
+    """Skips what comes after it when a function returns something false."""
+
+    _updraft_kind = None
+    _updraft_reason = "skipping what comes after is not run natively yet"
+
+    def __init__(self, *, ignore_downstream_trigger_rules=True, **kwargs):
+        super().__init__(**kwargs)
+        self.ignore_downstream_trigger_rules = ignore_downstream_trigger_rules
+
+
+class PythonVirtualenvOperator(PythonOperator):
+    """Calls a function in a virtual environment."""
+
+    _updraft_kind = None
+    _updraft_reason = _OTHER_PYTHON
+    template_fields = (
+        "op_args",
+        "index_urls",
+        "templates_dict",
+        "venv_cache_path",
+        "requirements",
+        "op_kwargs",
+        "index_urls_from_connection_ids",
+    )
+
+    def __init__(
+        self,
+        *,
+        python_callable,
+        requirements=None,
+        python_version=None,
+        serializer=None,
+        system_site_packages=True,
+        pip_install_options=None,
+        op_args=None,
+        op_kwargs=None,
+        string_args=None,
+        templates_dict=None,
+        templates_exts=None,
+        expect_airflow=True,
+        skip_on_exit_code=None,
+        index_urls=None,
+        index_urls_from_connection_ids=None,
+        venv_cache_path=None,
+        env_vars=None,
+        inherit_env=True,
+        **kwargs,
+    ):
+        super().__init__(
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            templates_dict=templates_dict,
+            templates_exts=templates_exts,
+            **kwargs,
+        )
+        self.requirements = requirements or []
+        self.index_urls = index_urls
+        self.index_urls_from_connection_ids = index_urls_from_connection_ids
+        self.venv_cache_path = venv_cache_path
+
+
+class BranchPythonVirtualenvOperator(BaseBranchOperator, PythonVirtualenvOperator):
+    """Follows the tasks that a function in a virtual environment names."""
+
+    _updraft_kind = None
+    _updraft_reason = _OTHER_PYTHON
+
+
+class ExternalPythonOperator(PythonOperator):
+    """Calls a function in another Python."""
+
+    _updraft_kind = None
+    _updraft_reason = _OTHER_PYTHON
+    template_fields = ("python", "op_kwargs", "templates_dict", "op_args")
+
+    def __init__(
+        self,
+        *,
+        python,
+        python_callable,
+        serializer=None,
+        op_args=None,
+        op_kwargs=None,
+        string_args=None,
+        templates_dict=None,
+        templates_exts=None,
+        expect_airflow=True,
+        expect_pendulum=False,
+        skip_on_exit_code=None,
+        env_vars=None,
+        inherit_env=True,
+        **kwargs,
+    ):
+        super().__init__(
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            templates_dict=templates_dict,
+            templates_exts=templates_exts,
+            **kwargs,
+        )
+        self.python = python
+
+
+class BranchExternalPythonOperator(BaseBranchOperator, ExternalPythonOperator):
+    """Follows the tasks that a function in another Python names."""
+
+    _updraft_kind = None
+    _updraft_reason = _OTHER_PYTHON
+
+
+__all__ = [
+    "BranchExternalPythonOperator",
+    "BranchPythonOperator",
+    "BranchPythonVirtualenvOperator",
+    "ExternalPythonOperator",
+    "PythonOperator",
+    "PythonVirtualenvOperator",
+    "ShortCircuitOperator",
+    "get_current_context",
+]

@@ -1,0 +1,22 @@
+"""Sensors that wait for a moment."""
+
+from airflow.sdk.bases.sensor import BaseSensorOperator
+from updraft_hold import hold
+
+
+class DateTimeSensor(BaseSensorOperator):
+    """Waits until a moment."""
+
+    template_fields = ("target_time",)
+
+    def __init__(self, *, target_time, **kwargs):
+        super().__init__(**kwargs)
+        hold(self, locals())
+
+
+class DateTimeSensorAsync(DateTimeSensor):
+    """Waits without a slot."""
+
+    def __init__(self, *, start_from_trigger=False, end_from_trigger=False, trigger_kwargs=None, **kwargs):
+        super().__init__(**kwargs)
+        hold(self, locals())
