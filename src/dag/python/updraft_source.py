@@ -13,8 +13,11 @@ _OWN_PREFIX = _OWN_FILE[: -len("updraft_source.py")] if _OWN_FILE.endswith("/upd
 
 
 def is_own(filename):
-    """Is this one of the stand-ins or of the frozen standard library, and none of the user's files?"""
-    if filename.startswith(("<frozen", "frozen ")) or filename == _OWN_FILE:
+    """Is this one of the stand-ins or of the frozen standard library, and none of the user's files?
+
+    Frozen code has the name of its module where other code has a path.
+    """
+    if "/" not in filename and not filename.endswith(".py"):
         return True
     return _OWN_PREFIX is not None and filename.startswith(_OWN_PREFIX)
 
