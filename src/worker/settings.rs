@@ -188,6 +188,7 @@ impl Settings {
                 http,
                 base: url("[core] execution_api_server_url", execution_url)?,
                 retry: RetryPolicy::for_execution_api(config)?,
+                outage: silence,
                 timeout,
             },
             poll_interval: config

@@ -27,6 +27,7 @@ fn api_at(uri: &str) -> ExecutionApi {
         http: Client::new(),
         base: Url::parse(&format!("{uri}/execution/")).unwrap(),
         retry,
+        outage: Duration::ZERO,
         timeout: Duration::from_secs(2),
     };
     let runner = Runner {
@@ -471,4 +472,32 @@ async fn ids_that_urls_resolve_away_are_refused_before_they_are_sent() {
         );
     }
     assert!(server.received_requests().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_waited_for_beyond_the_attempts_but_a_broken_one_is_not() {
+    let connection = || request(json!({"type": "DeleteVariable", "key": "k"}));
+    let server = server().await;
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(503))
+        .up_to_n_times(5)
+        .mount(&server)
+        .await;
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(204))
+        .mount(&server)
+        .await;
+    let mut patient = api(&server);
+    patient.settings.outage = Duration::from_secs(60);
+    assert_eq!(patient.handle(connection()).await, Ok(TaskReply::Done));
+
+    let server = MockServer::start().await;
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(500))
+        .mount(&server)
+        .await;
+    let mut patient = api(&server);
+    patient.settings.outage = Duration::from_secs(60);
+    assert!(patient.handle(connection()).await.is_err());
+    assert_eq!(server.received_requests().await.unwrap().len(), 3);
 }

@@ -206,6 +206,7 @@ impl Setup {
                 http: Client::new(),
                 base: url("/execution/"),
                 retry,
+                outage: Duration::from_secs(20),
                 timeout: Duration::from_secs(5),
             },
             poll_interval: milliseconds(30),
