@@ -100,7 +100,7 @@ fn check_agreement(
                 .to_owned(),
         )
     };
-    let mut ends = scan.quote_ends.iter();
+    let mut ends = scan.quote_ends.iter().peekable();
     for token in tokens {
         let quoted = match &token.token {
             Token::Whitespace(
@@ -127,8 +127,9 @@ fn check_agreement(
             | Token::TripleDoubleQuotedRawStringLiteral(_)
             | Token::NationalStringLiteral(_)
             | Token::EscapedStringLiteral(_)
-            | Token::UnicodeStringLiteral(_)
-            | Token::HexStringLiteral(_) => true,
+            | Token::UnicodeStringLiteral(_) => true,
+            // X'1F' has quotes, 0x1F has none.
+            Token::HexStringLiteral(_) => ends.peek() == Some(&&token.span.end),
             // Oracle's q'[...]' ends where its own bracket says: no rule of the scan covers it.
             Token::QuoteDelimitedStringLiteral(_)
             | Token::NationalQuoteDelimitedStringLiteral(_) => {
@@ -276,6 +277,13 @@ impl<'a> Scan<'a> {
                         "A NUL character is not read: an engine may end the statement there."
                             .to_owned(),
                     ));
+                }
+                // White space to one reader and part of a name to another.
+                _ if c.is_whitespace() && !c.is_ascii() => {
+                    return Err(Refusal::Parse(format!(
+                        "The white space U+{:04X} can be read in two ways. Use plain spaces.",
+                        u32::from(c)
+                    )));
                 }
                 _ => {
                     self.copy();

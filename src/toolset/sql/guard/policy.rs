@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -88,7 +89,7 @@ impl Guard {
         };
         let Lexed { statements, .. } = lexed;
         for tokens in statements {
-            report = self.check_statement(vendor::rewrite(tokens, self.dialect), context)?;
+            report = self.check_statement(tokens, context)?;
         }
         Ok(report)
     }
@@ -102,10 +103,20 @@ impl Guard {
         if self.allow_writes && self.allow_list.is_none() {
             return self.check_syntax(leading, tokens);
         }
-        if context.version && self.allow_list.is_none() {
-            return Err(Refusal::Parse(
-                "A version comment (/*! ... */) is run by the server and is not read here. Remove it.".to_owned(),
-            ));
+        if context.version {
+            return Err(match self.allow_list {
+                Some(_) => Refusal::Unverifiable("an inline comment".to_owned()),
+                None => Refusal::Parse(
+                    "A version comment (/*! ... */) is run by the server and is not read here. Remove it."
+                        .to_owned(),
+                ),
+            });
+        }
+        if tokens.len() == 1 && first_word(&tokens) == "SELECT" {
+            return Ok(Report {
+                statement_type: "Select".to_owned(),
+                ..Report::default()
+            });
         }
         let name = match leading {
             Leading::Query | Leading::Describe => return self.check_tree(leading, tokens, context),
@@ -140,7 +151,9 @@ impl Guard {
             )),
             "Insert" | "Update" | "Delete" | "Merge" | "Create" | "Drop" | "Alter"
             | "TruncateTable" | "Comment" | "Grant" | "Revoke" | "Analyze" | "Transaction"
-            | "Commit" | "Rollback" | "Export" => self.check_tree(leading, tokens, context),
+            | "Commit" | "Rollback" | "Export" | "Summarize" => {
+                self.check_tree(leading, tokens, context)
+            }
             // SET, KILL, ATTACH, PRAGMA ...: they name no table and change what later statements reach.
             _ => Err(Refusal::Unverifiable(format!(
                 "a {} statement",
@@ -266,6 +279,12 @@ impl Guard {
     }
 
     fn parse(&self, tokens: Vec<TokenWithSpan>) -> Result<Statement, Refusal> {
+        if let Some(placeholder) = placeholder(&tokens) {
+            return Err(Refusal::Parse(format!(
+                "The placeholder {placeholder} has no value here. Write the value itself into the query."
+            )));
+        }
+        let tokens = vendor::rewrite(tokens, self.dialect);
         let refusal = |error: sqlparser::parser::ParserError| {
             let text = error.to_string();
             let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
@@ -292,6 +311,28 @@ struct Context {
     comment: bool,
     /// A comment that the server runs.
     version: bool,
+}
+
+/// `?`, `%s`, `%(name)s`: there is never a value to bind.
+fn placeholder(tokens: &[TokenWithSpan]) -> Option<&'static str> {
+    tokens.windows(3).find_map(|window| match window {
+        [before, percent, after] if percent.token == Token::Mod => {
+            let has_left_side = matches!(
+                &before.token,
+                Token::Number(..) | Token::RParen | Token::RBracket | Token::SingleQuotedString(_)
+            ) || matches!(&before.token, Token::Word(word) if word.keyword == Keyword::NoKeyword);
+            let s = matches!(&after.token, Token::Word(word) if word.value == "s");
+            (!has_left_side && (s || after.token == Token::LParen)).then_some("%s")
+        }
+        _ => None,
+    }).or_else(|| {
+        let last_two = tokens.len().saturating_sub(2);
+        let question = tokens.iter().any(|token| {
+            matches!(&token.token, Token::Placeholder(text) if text == "?")
+        }) || matches!(tokens.get(last_two..), Some([before, last])
+            if last.token == Token::Question && !matches!(before.token, Token::Question));
+        question.then_some("?")
+    })
 }
 
 fn unreadable(tokens: &[TokenWithSpan]) -> Refusal {

@@ -4,7 +4,7 @@ use sqlparser::ast::{
     AccessExpr, Array, CaseWhen, CastFormat, CeilFloorKind, DictionaryField, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
     HavingBound, Ident, Interval, JsonPath, JsonPathElem, JsonReturningClause, LambdaFunction,
-    LambdaFunctionParameter, ListAggOnOverflow, Map, MapEntry, MemberOf, ObjectName,
+    LambdaFunctionParameter, LambdaSyntax, ListAggOnOverflow, Map, MapEntry, MemberOf, ObjectName,
     OneOrManyWithParens, Subscript, TypedString, WindowFrame, WindowFrameBound, WindowSpec,
     WindowType,
 };
@@ -298,8 +298,12 @@ impl Walk {
             Expr::Lambda(LambdaFunction {
                 params,
                 body,
-                syntax: _,
+                syntax,
             }) => {
+                match syntax {
+                    LambdaSyntax::Arrow => {}
+                    LambdaSyntax::LambdaKeyword => self.not_understood("LAMBDA x : ..."),
+                }
                 match params {
                     OneOrManyWithParens::One(param) => self.lambda_parameter(param),
                     OneOrManyWithParens::Many(params) => {

@@ -227,6 +227,9 @@ impl Walk {
             quantity,
         }) = top
         {
+            if self.dialect == Dialect::Generic {
+                self.not_understood("TOP");
+            }
             match quantity {
                 Some(TopQuantity::Expr(expr)) => self.expr(expr),
                 Some(TopQuantity::Constant(_)) | None => {}
@@ -243,9 +246,7 @@ impl Walk {
             self.modifies("Into");
             self.table(name, Role::Written);
         }
-        for table in from {
-            self.table_with_joins(table, Role::Read);
-        }
+        self.from_items(from);
         for LateralView {
             lateral_view,
             lateral_view_name: _,
@@ -286,6 +287,28 @@ impl Walk {
             }
         }
         self.exprs(qualify);
+    }
+
+    fn from_items(&mut self, from: &[TableWithJoins]) {
+        if self.dialect != Dialect::BigQuery {
+            for table in from {
+                self.table_with_joins(table, Role::Read);
+            }
+            return;
+        }
+        // `FROM orders, orders.items`: behind a comma a path that starts with the name of a table before it is an
+        // array of that table's rows.
+        let mut names: Vec<&Ident> = Vec::new();
+        for table in from {
+            let TableWithJoins { relation, joins } = table;
+            if !is_path_below(relation, &names) {
+                self.table_factor(relation, Role::Read);
+            }
+            for join in joins {
+                self.join(join);
+            }
+            names.extend(name_in_scope(relation));
+        }
     }
 
     pub(super) fn select_items(&mut self, items: &[SelectItem]) {
@@ -491,7 +514,7 @@ impl Walk {
                 match args {
                     None => self.table(name, role),
                     Some(TableFunctionArgs { args, settings }) => {
-                        self.from_call(factor, name, args.len());
+                        self.call_in_from(factor, name, args.len());
                         for arg in args {
                             self.function_arg(arg);
                         }
@@ -535,7 +558,7 @@ impl Walk {
                 with_ordinality: _,
                 alias: _,
             } => {
-                self.from_call(factor, name, args.len());
+                self.call_in_from(factor, name, args.len());
                 for arg in args {
                     self.function_arg(arg);
                 }
@@ -677,7 +700,12 @@ impl Walk {
     }
 
     /// `unnest(...)` and Snowflake's `FLATTEN` make rows of their arguments and read nothing else.
-    fn from_call(&mut self, factor: &TableFactor, name: &sqlparser::ast::ObjectName, args: usize) {
+    fn call_in_from(
+        &mut self,
+        factor: &TableFactor,
+        name: &sqlparser::ast::ObjectName,
+        args: usize,
+    ) {
         let reads_arguments_only = match name.0.as_slice() {
             [part] => part.as_ident().is_some_and(|ident| {
                 ident.quote_style.is_none()
@@ -872,4 +900,44 @@ impl Walk {
             PipeOperator::Join(join) => self.join(join),
         }
     }
+}
+
+/// The name by which the rest of a FROM clause knows a table.
+fn name_in_scope(factor: &TableFactor) -> Option<&Ident> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        ..
+    } = factor
+    else {
+        return None;
+    };
+    match alias {
+        Some(alias) => Some(&alias.name),
+        None => name.0.last()?.as_ident(),
+    }
+}
+
+/// Whether a FROM item is `name.column` with `name` one of `names`, all without quotes.
+fn is_path_below(factor: &TableFactor, names: &[&Ident]) -> bool {
+    let TableFactor::Table {
+        name,
+        args: None,
+        version: None,
+        json_path: None,
+        ..
+    } = factor
+    else {
+        return false;
+    };
+    let [first, _, ..] = name.0.as_slice() else {
+        return false;
+    };
+    first.as_ident().is_some_and(|first| {
+        first.quote_style.is_none()
+            && names.iter().any(|name| {
+                name.quote_style.is_none() && name.value.eq_ignore_ascii_case(&first.value)
+            })
+    })
 }

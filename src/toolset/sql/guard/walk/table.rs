@@ -45,7 +45,7 @@ impl Walk {
             let value = part.value.as_str();
             match self.dialect {
                 // A temporary table or a table variable: the original drops the sign.
-                Dialect::TSql => value.trim_start_matches(['#', '@']).to_owned(),
+                Dialect::TSql | Dialect::MySql => value.trim_start_matches(['#', '@']).to_owned(),
                 _ => value.to_owned(),
             }
         };
