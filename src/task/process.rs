@@ -87,6 +87,8 @@ async fn speak(
         tracing::warn!("no spans are sent: {error}");
         Telemetry::off()
     });
+    // The agent's spans go through the global provider.
+    telemetry.install();
     let span = TaskSpan::start(&telemetry, &details.ti);
     let client = Arc::new(client);
     let ended = task(
