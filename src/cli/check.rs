@@ -1,18 +1,323 @@
-//! `updraft check`: what of a Dag folder runs natively.
+//! `updraft check`: what of a Dag folder runs natively, and what it needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Say which tasks of the Dag files run natively, and what they need.
+use anyhow::Context;
+use serde::Serialize;
+
+use super::dag_files::{self, Place};
+use crate::airflow::config::{Config, Environment};
+use crate::control_plane::ControlPlane;
+use crate::control_plane::local::LocalControlPlane;
+use crate::control_plane::resolve::Resolver;
+use crate::dag::definitions::{Argument, Dag, Task, TaskKind, ToolsetSpec};
+use crate::secrets::{Masker, environment};
+use crate::task::support;
+
+/// Say for every Dag file which tasks run natively, which do not and why, and which connections each needs.
+///
+/// Exit status 1 when a file can't be loaded, or when a task of the queue given with --queue can't run.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A Dag file or a folder of Dag files.
+    /// A Dag file, or a folder that is searched for Dag files.
     path: PathBuf,
+    /// The queue that Updraft serves: its tasks must run.
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
+#[derive(Debug, Serialize)]
+struct Report {
+    /// False when the exit status is 1.
+    ok: bool,
+    files: Vec<FileReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct FileReport {
+    file: String,
+    /// Why the file can't be loaded.
+    error: Option<String>,
+    /// Imported modules that are not there: whatever needs them fails when it is run.
+    unavailable_modules: Vec<String>,
+    dags: Vec<DagReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct DagReport {
+    dag_id: String,
+    tasks: Vec<TaskReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct TaskReport {
+    task_id: String,
+    operator: String,
+    module: String,
+    /// `file:line`.
+    location: String,
+    queue: Option<String>,
+    mapped: bool,
+    native: bool,
+    /// Why it does not run natively.
+    reason: Option<String>,
+    connections: Vec<ConnectionReport>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct ConnectionReport {
+    /// As written: it may be a template.
+    conn_id: String,
+    /// Which argument it stands in.
+    used_as: &'static str,
+    /// `environment`, `file` (beside the Dag file), or null: then Airflow must define it. Null for a template as well.
+    defined_by: Option<&'static str>,
+    templated: bool,
+}
+
+/// Checks the files.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!(
-        "{}: checking Dags is not wired up in this build",
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    let config = Arc::new(Config::from_env());
+    let masker = Masker::from_config(&config)?;
+    let mut files = Vec::new();
+    for path in dag_files_under(&arguments.path)? {
+        files.push(check_file(&path, &config, &masker, runtime.handle())?);
+    }
+    runtime.shutdown_background();
+    anyhow::ensure!(
+        !files.is_empty(),
+        "there is no Dag file under {}",
         arguments.path.display()
-    )
+    );
+    let hindered = |task: &TaskReport| {
+        !task.native && arguments.queue.is_some() && task.queue == arguments.queue
+    };
+    let ok = files.iter().all(|file| {
+        file.error.is_none() && !file.dags.iter().flat_map(|dag| &dag.tasks).any(hindered)
+    });
+    let report = Report { ok, files };
+    if arguments.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print(&report);
+    }
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The Dag files of a folder are those that Airflow's safe mode takes for some: they mention a Dag and Airflow.
+fn dag_files_under(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let metadata =
+        std::fs::metadata(path).with_context(|| format!("{} can't be read", path.display()))?;
+    if metadata.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .with_context(|| format!("{} can't be read", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if name.starts_with('.') || name == "__pycache__" {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "py") {
+                let text = std::fs::read(&path)
+                    .with_context(|| format!("{} can't be read", path.display()))?;
+                let text = String::from_utf8_lossy(&text).to_lowercase();
+                if text.contains("dag") && text.contains("airflow") {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn check_file(
+    path: &Path,
+    config: &Arc<Config>,
+    masker: &Masker,
+    runtime: &tokio::runtime::Handle,
+) -> anyhow::Result<FileReport> {
+    let place = Place::of(path, config)?;
+    let shown = path.display().to_string();
+    let plane = dag_files::control_plane(&place)?;
+    let resolver = Resolver::new(
+        config.environment().clone(),
+        Arc::clone(&plane) as Arc<dyn ControlPlane>,
+        masker.clone(),
+    );
+    Ok(match dag_files::load(&place, config, &resolver, runtime) {
+        Ok((file, _)) => FileReport {
+            file: shown,
+            error: None,
+            unavailable_modules: file.unavailable_modules,
+            dags: file
+                .dags
+                .iter()
+                .map(|dag| check_dag(dag, config.environment(), &plane))
+                .collect(),
+        },
+        Err(error) => FileReport {
+            file: shown,
+            error: Some(error.to_string()),
+            unavailable_modules: Vec::new(),
+            dags: Vec::new(),
+        },
+    })
+}
+
+fn check_dag(dag: &Dag, environment: &Environment, plane: &LocalControlPlane) -> DagReport {
+    let tasks = dag.tasks.iter().map(|task| {
+        let reason = support::obstacle(task);
+        TaskReport {
+            task_id: task.task_id.clone(),
+            operator: task.operator.clone(),
+            module: task.module.clone(),
+            location: task.location.to_string(),
+            queue: task.queue.clone(),
+            mapped: !task.expansions.is_empty(),
+            native: reason.is_none(),
+            reason,
+            connections: connections(task, environment, plane),
+        }
+    });
+    DagReport {
+        dag_id: dag.dag_id.clone(),
+        tasks: tasks.collect(),
+    }
+}
+
+/// The connections that stand literally in an agent's arguments, in their order, each once.
+fn connections(
+    task: &Task,
+    environment: &Environment,
+    plane: &LocalControlPlane,
+) -> Vec<ConnectionReport> {
+    let TaskKind::Agent(agent) = &task.kind else {
+        return Vec::new();
+    };
+    let mut named = vec![("llm_conn_id", &agent.llm_conn_id)];
+    if let Argument::List(items) | Argument::Tuple(items) = &agent.fallback_conn_ids {
+        named.extend(items.iter().map(|item| ("fallback_conn_ids", item)));
+    }
+    for toolset in &agent.toolsets {
+        let mut toolset = toolset;
+        while let ToolsetSpec::Prefixed { wrapped, .. } = toolset {
+            toolset = wrapped;
+        }
+        if let ToolsetSpec::Sql(sql) = toolset {
+            named.push(("db_conn_id", &sql.db_conn_id));
+        }
+    }
+    let mut reports: Vec<ConnectionReport> = Vec::new();
+    for (used_as, argument) in named {
+        let Argument::String(conn_id) = argument else {
+            continue;
+        };
+        if reports
+            .iter()
+            .any(|report| report.conn_id == *conn_id && report.used_as == used_as)
+        {
+            continue;
+        }
+        let templated = conn_id.contains("{{") || conn_id.contains("{%");
+        let defined_by = match environment::connection(environment, conn_id) {
+            _ if templated => None,
+            // A malformed one is defined, and says so itself when it is used.
+            Ok(Some(_)) | Err(_) => Some("environment"),
+            Ok(None) if plane.has_connection(conn_id) => Some("file"),
+            Ok(None) => None,
+        };
+        reports.push(ConnectionReport {
+            conn_id: conn_id.clone(),
+            used_as,
+            defined_by,
+            templated,
+        });
+    }
+    reports
+}
+
+fn print(report: &Report) {
+    let (mut native, mut other, mut broken) = (0, 0, 0);
+    for file in &report.files {
+        println!("{}", file.file);
+        if let Some(error) = &file.error {
+            broken += 1;
+            println!("  can't be loaded: {error}");
+        }
+        if !file.unavailable_modules.is_empty() {
+            println!(
+                "  modules that are not here: {}",
+                file.unavailable_modules.join(", ")
+            );
+        }
+        for dag in &file.dags {
+            println!("  Dag {}", dag.dag_id);
+            for task in &dag.tasks {
+                let queue = task
+                    .queue
+                    .as_deref()
+                    .map(|queue| format!(", queue {queue}"))
+                    .unwrap_or_default();
+                let mapped = if task.mapped { ", mapped" } else { "" };
+                let word = if task.native { "native" } else { "not native" };
+                println!(
+                    "    {} {} ({}{mapped}{queue})",
+                    word, task.task_id, task.operator
+                );
+                if let Some(reason) = &task.reason {
+                    println!(
+                        "      {}: {} ({})",
+                        task.location,
+                        reason.trim_end_matches('.'),
+                        task.module
+                    );
+                    other += 1;
+                } else {
+                    native += 1;
+                }
+                for connection in &task.connections {
+                    let defined = match (connection.templated, connection.defined_by) {
+                        (true, _) => "known only when the task runs",
+                        (_, Some("file")) => "defined beside the Dag file (for local runs)",
+                        (_, Some(_)) => "defined in the environment",
+                        (_, None) => "not in the environment: Airflow must define it",
+                    };
+                    println!(
+                        "      {} {}: {defined}",
+                        connection.used_as, connection.conn_id
+                    );
+                }
+            }
+        }
+    }
+    let broken = if broken > 0 {
+        format!(", {broken} files can't be loaded")
+    } else {
+        String::new()
+    };
+    println!("\n{native} tasks run natively, {other} do not{broken}");
 }

@@ -161,10 +161,10 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
     let runner = DagRunner {
         dag,
         only: arguments.task_id,
-        logical_date: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        logical_date: at.to_rfc3339_opts(SecondsFormat::Micros, true),
         run_id: format!(
             "manual__{}",
-            at.to_rfc3339_opts(SecondsFormat::AutoSi, false)
+            at.to_rfc3339_opts(SecondsFormat::Micros, false)
         ),
         conf: arguments.conf.map(|Conf(conf)| conf),
         place,
