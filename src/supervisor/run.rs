@@ -182,7 +182,7 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
         }));
     }
 
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared::new(ended.clone()));
     let mut server = JoinSet::new();
     match process.connect(limits.startup).await {
         Ok((comm, logs)) => {
@@ -202,16 +202,8 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
         }
     }
 
-    let (status, stopped) = watch_process(
-        &mut process,
-        &mut server,
-        &mut stop,
-        &shared,
-        &log,
-        limits,
-        &ended,
-    )
-    .await;
+    let (status, stopped) =
+        watch_process(&mut process, &mut server, &mut stop, &shared, &log, limits).await;
     // Nothing that the task has started outlives it, and nobody keeps its pipes open.
     process.signal(Signal::SIGKILL);
 
@@ -233,7 +225,10 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
     readers.shutdown().await;
     ended.cancel();
 
-    if let Some(StopReason::ServerTerminated { .. }) = stopped {
+    let ending = shared.ending();
+    if matches!(stopped, Some(StopReason::ServerTerminated { .. }))
+        && !matches!(ending, Ending::Delivered(_))
+    {
         log.say("error", "Task killed!", json!({}));
         return Outcome {
             state: FinalState::ServerTerminated,
@@ -243,7 +238,7 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
     finish(
         &*control_plane,
         &log,
-        shared.ending(),
+        ending,
         status,
         stopped.is_some(),
         should_retry,
@@ -259,7 +254,6 @@ async fn watch_process(
     shared: &Shared,
     log: &TaskLog,
     limits: Limits,
-    ended: &CancellationToken,
 ) -> (Option<ExitStatus>, Option<StopReason>) {
     let mut stopped = None;
     let mut stop_open = true;
@@ -286,8 +280,7 @@ async fn watch_process(
                     terminate = true;
                 }
             }
-            () = shared.ended.notified() => {
-                ended.cancel();
+            () = shared.answered.notified() => {
                 overtime_at.get_or_insert(Instant::now() + limits.overtime);
             }
             Some(served) = server.join_next() => match served {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::task_log::TaskLog;
 use crate::airflow::frame::{FrameError, MAX_FRAME_BYTES, ReplyFrame, RequestFrame, write_startup};
@@ -27,14 +28,24 @@ pub(super) enum Ending {
 }
 
 /// What the serving task and the one that watches the process share.
-#[derive(Default)]
 pub(super) struct Shared {
     ending: Mutex<Ending>,
-    /// Told once a final message has come.
-    pub ended: Notify,
+    /// Cancelled when a final message comes, before it is passed on: the server expects no heartbeat after it, and would
+    /// answer one with the wish that the task be killed.
+    pub ended: CancellationToken,
+    /// Told once a final message has been dealt with.
+    pub answered: Notify,
 }
 
 impl Shared {
+    pub fn new(ended: CancellationToken) -> Self {
+        Self {
+            ending: Mutex::default(),
+            ended,
+            answered: Notify::new(),
+        }
+    }
+
     pub fn ending(&self) -> Ending {
         self.ending
             .lock()
@@ -43,8 +54,8 @@ impl Shared {
     }
 
     fn set(&self, ending: Ending) {
+        self.ended.cancel();
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
-        self.ended.notify_one();
     }
 }
 
@@ -138,14 +149,17 @@ async fn answer(
         }
         TaskRequest::TaskState { .. } => {
             shared.set(Ending::Undelivered(request));
+            shared.answered.notify_one();
             Ok(TaskReply::Done)
         }
         _ if request.is_terminal() => {
+            // Kept first: the process may die, and this wait with it, before the control plane has answered.
+            shared.set(Ending::Undelivered(request.clone()));
             let answer = control_plane.handle_traced(request.clone(), carrier).await;
-            shared.set(match &answer {
-                Ok(_) => Ending::Delivered(request),
-                Err(_) => Ending::Undelivered(request),
-            });
+            if answer.is_ok() {
+                shared.set(Ending::Delivered(request));
+            }
+            shared.answered.notify_one();
             answer
         }
         _ => {

@@ -1,13 +1,16 @@
 //! One job, from its arrival to its final state.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::json;
+use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
 use super::edge_api::EdgeApi;
+use super::log_file::LogFile;
 use super::log_push::LogPush;
 use super::settings::Settings;
 use crate::airflow::edge::{EdgeJobFetched, ExecuteTask, JobKey, Workload};
@@ -87,13 +90,42 @@ async fn announce_running(edge: EdgeApi, key: JobKey) {
     }
 }
 
-/// A sink for a task whose log can't be kept: the worker's own log, which has said why.
+/// A sink for a task whose log can't be kept: the worker's own log has said why.
 struct NoLog;
 
 impl LogSink for NoLog {
     fn write(&mut self, record: &serde_json::Map<String, serde_json::Value>) {
         tracing::debug!(event = ?record.get("event"), "task log");
     }
+}
+
+/// The log file of a job. Where the log folder can't be written, a temporary file takes its place, so that the API
+/// server gets the log all the same; it is deleted with the returned guard.
+fn open_log(
+    settings: &Settings,
+    key: &JobKey,
+    log_path: &str,
+) -> Option<(LogFile, PathBuf, Option<NamedTempFile>)> {
+    let opened = settings
+        .logs
+        .path(log_path)
+        .and_then(|path| Ok((settings.logs.open(&path)?, path)));
+    let error = match opened {
+        Ok((file, path)) => return Some((file, path, None)),
+        Err(error) => error,
+    };
+    let temporary = NamedTempFile::with_prefix("updraft-task-log-")
+        .ok()
+        .and_then(|guard| {
+            let path = guard.path().to_owned();
+            Some((settings.logs.open(&path).ok()?, path, Some(guard)))
+        });
+    if temporary.is_some() {
+        tracing::warn!(job = %key, %error, "the task log goes to the API server only");
+    } else {
+        tracing::error!(job = %key, %error, "the task runs without a log");
+    }
+    temporary
 }
 
 async fn supervise(
@@ -106,25 +138,22 @@ async fn supervise(
         .log_path
         .clone()
         .unwrap_or_else(|| default_log_path(key));
-    let path = settings.logs.path(&log_path);
     let pushed = CancellationToken::new();
     let mut pusher = None;
-    let sink: Box<dyn LogSink> = match path.and_then(|path| {
-        if let Some(chunk) = settings.push_logs {
-            let push = LogPush::new(settings.edge.clone(), key.clone(), path.clone(), chunk);
-            pusher = Some((push, settings.poll_interval.min(LONGEST_PUSH_INTERVAL)));
+    let mut temporary = None;
+    let sink: Box<dyn LogSink> = match open_log(settings, key, &log_path) {
+        Some((file, path, guard)) => {
+            temporary = guard;
+            if let Some(chunk) = settings.push_logs {
+                let push = LogPush::new(settings.edge.clone(), key.clone(), path, chunk);
+                let interval = settings.poll_interval.min(LONGEST_PUSH_INTERVAL);
+                pusher = Some(tokio::spawn(push.follow(interval, pushed.clone())));
+            }
+            Box::new(file)
         }
-        settings.logs.open(&path)
-    }) {
-        Ok(file) => Box::new(file),
-        Err(error) => {
-            tracing::error!(job = %key, %error, "the task runs without a log");
-            pusher = None;
-            Box::new(NoLog)
-        }
+        None => Box::new(NoLog),
     };
     let log = TaskLog::new(sink, settings.masker.fork());
-    let pusher = pusher.map(|(push, interval)| tokio::spawn(push.follow(interval, pushed.clone())));
     let end = run_try(settings, key, task, &log, stop).await;
     drop(log);
     pushed.cancel();
@@ -133,6 +162,7 @@ async fn supervise(
     {
         tracing::error!(job = %key, %error, "pushing a task log failed");
     }
+    drop(temporary);
     end
 }
 

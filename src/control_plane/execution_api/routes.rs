@@ -262,7 +262,7 @@ pub(super) fn route(ti_id: &str, request: TaskRequest) -> Result<Option<Route>, 
     build(ti_id, request)
         .map_err(unaddressable)
         .and_then(|routed| match routed {
-            Routed::Call(route) => Ok(Some(route)),
+            Routed::Call(route) => Ok(Some(*route)),
             Routed::Nothing => Ok(None),
             Routed::Unhandled => Err(ErrorResponse {
                 kind: ErrorKind::ApiServerError,
@@ -272,7 +272,7 @@ pub(super) fn route(ti_id: &str, request: TaskRequest) -> Result<Option<Route>, 
 }
 
 enum Routed {
-    Call(Route),
+    Call(Box<Route>),
     Nothing,
     Unhandled,
 }
@@ -413,7 +413,7 @@ fn build(ti_id: &str, request: TaskRequest) -> Result<Routed, ApiError> {
         }
         TaskRequest::Other(message) => return other(ti_id, &message),
     };
-    Ok(Routed::Call(route))
+    Ok(Routed::Call(Box::new(route)))
 }
 
 /// The payload of `PATCH /task-instances/{id}/state`. Optional fields are left out, never null: a null
@@ -587,7 +587,7 @@ fn other(ti_id: &str, message: &Map<String, Value>) -> Result<Routed, ApiError> 
         }
         _ => return Ok(Routed::Unhandled),
     };
-    Ok(Routed::Call(route))
+    Ok(Routed::Call(Box::new(route)))
 }
 
 /// A message as a request body: without some fields and without nulls, which the API refuses for collections.

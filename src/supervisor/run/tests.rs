@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    async fn to_its_end(self) -> Ran {
+    async fn wait(self) -> Ran {
         let command = TaskCommand {
             program: std::env::current_exe().unwrap(),
             arguments: [
@@ -263,9 +263,9 @@ async fn fake_task() {
         }
         "closes in the middle of a frame" => comm.write_all(&[0, 0, 0, 9, 1]).await.unwrap(),
         "leaves a child behind" => {
-            let _orphan = std::process::Command::new("/bin/sleep")
-                .arg("600")
-                .spawn()
+            std::process::Command::new("/bin/sh")
+                .args(["-c", "sleep 600 &"])
+                .status()
                 .unwrap();
             ask(success).await;
         }
@@ -276,7 +276,7 @@ async fn fake_task() {
 
 #[tokio::test]
 async fn a_task_that_succeeds_has_its_requests_answered_and_its_secrets_masked() {
-    let ran = Run::of("success").to_its_end().await;
+    let ran = Run::of("success").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Success));
     assert_eq!(ran.control_plane.states(), ["success"]);
     assert!(ran.has_event("*** and ***"), "{:?}", ran.log.events());
@@ -294,10 +294,10 @@ async fn a_task_that_succeeds_has_its_requests_answered_and_its_secrets_masked()
 
 #[tokio::test]
 async fn a_task_state_is_forwarded_once_the_process_is_gone() {
-    let ran = Run::of("fails").to_its_end().await;
+    let ran = Run::of("fails").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Failed));
     assert_eq!(ran.control_plane.states(), ["failed"]);
-    let ran = Run::of("skips").to_its_end().await;
+    let ran = Run::of("skips").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Skipped));
 }
 
@@ -307,32 +307,32 @@ async fn a_task_that_asks_for_a_retry_is_up_for_retry() {
         should_retry: true,
         ..Run::of("retries")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::UpForRetry));
 }
 
 #[tokio::test]
 async fn a_process_that_dies_without_a_word_is_a_failed_try_with_its_exit_status_in_the_log() {
-    let ran = Run::of("exits 7").to_its_end().await;
+    let ran = Run::of("exits 7").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Failed));
     assert!(ran.has_event("exit status 7"), "{:?}", ran.log.events());
     let ran = Run {
         should_retry: true,
         ..Run::of("dies by signal")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::UpForRetry));
     assert!(ran.has_event("SIGKILL"), "{:?}", ran.log.events());
-    let ran = Run::of("exits 0").to_its_end().await;
+    let ran = Run::of("exits 0").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Failed));
     assert!(ran.has_event("exit status 0"), "{:?}", ran.log.events());
 }
 
 #[tokio::test]
 async fn a_process_that_ends_before_it_connects_is_a_failed_try_with_its_stderr_in_the_log() {
-    let ran = Run::of("exits at once").to_its_end().await;
+    let ran = Run::of("exits at once").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Failed));
     assert!(
         ran.has_event("before it had connected") && ran.has_event("no such thing"),
@@ -352,7 +352,7 @@ async fn a_task_that_the_server_disowns_is_stopped_and_nothing_is_reported() {
         should_retry: true,
         ..Run::of("hangs")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::ServerTerminated));
     assert_eq!(ran.control_plane.states(), [""; 0]);
@@ -365,7 +365,7 @@ async fn a_process_that_ignores_sigterm_is_killed() {
         stop: Some(StopReason::HeartbeatsFailed),
         ..Run::of("ignores SIGTERM")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::Failed));
     assert!(ran.has_event("Too many failed heartbeats") && ran.has_event("sending SIGKILL"));
@@ -374,7 +374,7 @@ async fn a_process_that_ignores_sigterm_is_killed() {
 #[tokio::test]
 async fn garbage_on_the_socket_ends_the_process_and_the_try() {
     for scenario in ["sends garbage", "closes in the middle of a frame"] {
-        let ran = Run::of(scenario).to_its_end().await;
+        let ran = Run::of(scenario).wait().await;
         assert_eq!(ran.outcome, state(FinalState::Failed));
         assert!(
             ran.has_event("broke the supervisor protocol"),
@@ -395,7 +395,7 @@ async fn a_final_state_that_could_not_be_delivered_is_tried_once_more_at_the_end
         control_plane,
         ..Run::of("success")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::Success));
     assert_eq!(ran.control_plane.states(), ["success", "success"]);
@@ -408,7 +408,7 @@ async fn a_final_state_that_could_not_be_delivered_is_tried_once_more_at_the_end
         control_plane,
         ..Run::of("success")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(
         ran.outcome,
@@ -425,7 +425,7 @@ async fn a_task_that_goes_on_after_its_end_is_terminated_and_keeps_its_state() {
         overtime: Duration::from_millis(100),
         ..Run::of("hangs after success")
     }
-    .to_its_end()
+    .wait()
     .await;
     assert_eq!(ran.outcome, state(FinalState::Success));
     assert!(
@@ -438,7 +438,7 @@ async fn a_task_that_goes_on_after_its_end_is_terminated_and_keeps_its_state() {
 #[tokio::test]
 async fn what_a_task_started_does_not_outlive_it() {
     let started = Instant::now();
-    let ran = Run::of("leaves a child behind").to_its_end().await;
+    let ran = Run::of("leaves a child behind").wait().await;
     assert_eq!(ran.outcome, state(FinalState::Success));
     assert!(
         started.elapsed() < Duration::from_secs(4),

@@ -113,7 +113,9 @@ impl Respond for Airflow {
         }
         if path.ends_with("/state") {
             server.events.push(format!("ti {}", text(&body["state"])));
-            return ResponseTemplate::new(204);
+            // From now on a heartbeat would be refused, even before the worker has this answer.
+            server.task_beat = Some((409, json!({"detail": {"reason": "not_running"}})));
+            return ResponseTemplate::new(204).set_delay(Duration::from_millis(200));
         }
         if path.contains("/connections/") {
             return ok(json!({"conn_id": "c", "conn_type": "http", "password": "hunter2-hunter2"}));
@@ -586,5 +588,24 @@ async fn ids_that_cannot_be_addressed_do_no_harm() {
     odd["dag_id"] = json!("a/b");
     let setup = Setup::with("success", |server| server.jobs = [odd, job()].into()).await;
     setup.airflow.until_event("job success").await;
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_log_folder_that_cannot_be_written_costs_the_local_file_only() {
+    let mut lost = job();
+    lost["command"]["log_path"] = json!("../outside.log");
+    let setup = Setup::with("success", |server| server.jobs.push_back(lost)).await;
+    setup.airflow.until_event("job success").await;
+    assert!(setup.airflow.log().contains("working"));
+    assert!(
+        !setup
+            .logs
+            .path()
+            .parent()
+            .unwrap()
+            .join("outside.log")
+            .exists()
+    );
     setup.end().await.unwrap();
 }
