@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use super::http::{
     DEFAULT_TIMEOUT, MAX_RETRIES, Retry, client, connection_error, decide, error_body, with_retries,
 };
+use super::prices;
 use crate::agent::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall,
     ToolOutcome, UserContent,
@@ -325,20 +326,21 @@ impl GenaiModel {
         };
         let prompt = usage.prompt_tokens_details.as_ref();
         let completion = usage.completion_tokens_details.as_ref();
+        let mut usage = RequestUsage {
+            input_tokens: count(usage.prompt_tokens),
+            output_tokens: count(usage.completion_tokens),
+            cache_read_tokens: count(prompt.and_then(|details| details.cached_tokens)),
+            cache_write_tokens: count(prompt.and_then(|details| details.cache_creation_tokens)),
+            output_reasoning_tokens: count(completion.and_then(|details| details.reasoning_tokens)),
+            unmeasured: usage.prompt_tokens.is_none() && usage.completion_tokens.is_none(),
+            cost: None,
+        };
+        let model_name = response.provider_model_iden.model_name.as_str().to_owned();
+        usage.cost = prices::cost(self.provider.prefix, &model_name, &usage);
         ModelResponse {
             parts,
-            usage: RequestUsage {
-                input_tokens: count(usage.prompt_tokens),
-                output_tokens: count(usage.completion_tokens),
-                cache_read_tokens: count(prompt.and_then(|details| details.cached_tokens)),
-                cache_write_tokens: count(prompt.and_then(|details| details.cache_creation_tokens)),
-                output_reasoning_tokens: count(
-                    completion.and_then(|details| details.reasoning_tokens),
-                ),
-                unmeasured: usage.prompt_tokens.is_none() && usage.completion_tokens.is_none(),
-                cost: None,
-            },
-            model_name: response.provider_model_iden.model_name.as_str().to_owned(),
+            usage,
+            model_name,
             finish_reason: finish_reason.map(str::to_owned),
             provider_response_id: response.response_id,
             provider_name: self.provider.prefix.to_owned(),

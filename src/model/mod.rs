@@ -9,5 +9,6 @@ pub mod http;
 pub mod openai_chat;
 mod openai_profile;
 mod openai_schema;
+mod prices;
 pub mod resolve;
 pub mod scripted;

@@ -16,6 +16,7 @@ use super::chat_providers::{ChatProvider, SendThinking};
 use super::http::{DEFAULT_TIMEOUT, Post, client, post};
 use super::openai_profile::drops_sampling;
 use super::openai_schema;
+use super::prices;
 use crate::agent::message::{
     Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
 };
@@ -370,14 +371,17 @@ impl OpenAiChat {
             (None, Some("tool_calls" | "function_call")) => Some("tool_call"),
             (None, Some(_)) => None,
         };
+        let model_name = text(body.get("model")).unwrap_or_else(|| self.model_name.clone());
+        let mut usage = usage(body.get("usage"));
+        usage.cost = prices::cost(self.provider.provider_name, &model_name, &usage);
         Ok(ModelResponse {
             parts: if refusal.is_some() {
                 Vec::new()
             } else {
                 self.parts(message)?
             },
-            usage: usage(body.get("usage")),
-            model_name: text(body.get("model")).unwrap_or_else(|| self.model_name.clone()),
+            usage,
+            model_name,
             finish_reason: finish_reason.map(str::to_owned),
             provider_response_id: text(body.get("id")),
             provider_name: self.provider.provider_name.to_owned(),
