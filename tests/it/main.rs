@@ -1,3 +1,11 @@
-//! The one integration binary.
+//! The one integration binary: a module for each subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that can't go on fails, and says where"
+)]
 
+mod parity;
 mod sql_corpus;

@@ -1,0 +1,169 @@
+//! What counts as the same; the rules are in `tests/corpus/parity/README.md`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+/// What a run did.
+pub struct Observed {
+    pub requests: Vec<Value>,
+    pub fallback_requests: Vec<Value>,
+    pub xcoms: Map<String, Value>,
+    pub error: Option<String>,
+    pub log: Vec<String>,
+}
+
+static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+\.\d\ds\b").unwrap());
+static MADE_UP_ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"pyd_ai_[0-9a-f]+").unwrap());
+/// What a parser says, in its own words, up to the end of the sentence it stands in.
+static PARSER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?s)(?:Invalid JSON: )[^"]*|(?:SQL parse error: |Error tokenizing ).*?(\\nUse the|\nUse the|"\}|$)"#,
+    )
+    .unwrap()
+});
+
+/// Classes of errors whose texts are Python's own, or hold a dump.
+const PYTHONS_OWN: [&str; 3] = [
+    "builtins.IndexError",
+    "ContentFilterError",
+    "ValidationError",
+];
+
+/// Everything in which a run differs from its recording, one line each.
+pub fn differences(recorded: &Value, observed: &Observed, renders: bool) -> Vec<String> {
+    let mut out = Vec::new();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    requests(
+        "request",
+        &list(&recorded["requests"]),
+        &observed.requests,
+        &mut out,
+    );
+    requests(
+        "fallback request",
+        &list(&recorded["fallback_requests"]),
+        &observed.fallback_requests,
+        &mut out,
+    );
+
+    let result = &recorded["result"];
+    let mut xcoms = result["xcom"].as_object().cloned().unwrap_or_default();
+    let mut seen = observed.xcoms.clone();
+    if recorded["python"]["kwargs"]["do_xcom_push"] == Value::Bool(false) {
+        // The operator returned it; a task runner would not have pushed it.
+        xcoms.remove("return_value");
+    }
+    // The task runner pushes one for each extra link of the operator; no task runner took part in the recordings.
+    seen.retain(|key, _| !key.starts_with("_link_"));
+    for xcoms in [&mut xcoms, &mut seen] {
+        if let Some(run_id) = xcoms.get_mut("run_id").filter(|id| id.is_string()) {
+            *run_id = "<ti_id>".into();
+        }
+    }
+    json(
+        "xcom",
+        &Value::Object(xcoms),
+        &Value::Object(seen),
+        &mut out,
+    );
+
+    let message = result["error"]["message"].as_str();
+    match (message, observed.error.as_deref()) {
+        (None, None) => {}
+        (Some(_), Some(_))
+            if PYTHONS_OWN
+                .iter()
+                .any(|class| result["error"]["type"].to_string().contains(class)) => {}
+        (Some(expected), Some(error)) if error.ends_with(expected) => {}
+        (expected, error) => out.push(format!("error: {error:?} instead of {expected:?}")),
+    }
+
+    let kept = |line: &String| {
+        !line.starts_with("Using explicit credentials")
+            && (renders || !line.starts_with("Rendered toolset "))
+    };
+    let normal = |line: &String| {
+        PARSER
+            .replace_all(&DURATION.replace_all(line, "0.00s"), "<parser>$1")
+            .into_owned()
+    };
+    let expected: Vec<String> = list(&recorded["log"])
+        .iter()
+        .filter_map(|line| line.as_str().map(str::to_owned))
+        .filter(kept)
+        .map(|line| normal(&line))
+        .collect();
+    let log: Vec<String> = observed
+        .log
+        .iter()
+        .filter(|line| kept(line))
+        .map(normal)
+        .collect();
+    for index in 0..expected.len().max(log.len()) {
+        let (expected, line) = (expected.get(index), log.get(index));
+        if expected != line {
+            out.push(format!(
+                "log line {index}: {line:?} instead of {expected:?}"
+            ));
+            break;
+        }
+    }
+    out
+}
+
+fn requests(what: &str, expected: &[Value], seen: &[Value], out: &mut Vec<String>) {
+    if expected.len() != seen.len() {
+        out.push(format!(
+            "{what}s: {} instead of {}",
+            seen.len(),
+            expected.len()
+        ));
+    }
+    for (index, (expected, seen)) in expected.iter().zip(seen).enumerate() {
+        let mut expected = expected.clone();
+        if let Some(headers) = expected["headers"].as_object_mut() {
+            headers.remove("user-agent");
+        }
+        json(&format!("{what} {index}"), &expected, seen, out);
+    }
+}
+
+/// The first place at which two values differ.
+fn json(path: &str, expected: &Value, seen: &Value, out: &mut Vec<String>) {
+    match (expected, seen) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (key, value) in a {
+                match b.get(key) {
+                    Some(other) => json(&format!("{path}.{key}"), value, other, out),
+                    None => out.push(format!("{path}.{key}: missing; {value} was recorded")),
+                }
+            }
+            for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+                out.push(format!("{path}.{key}: {value} was not recorded"));
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            if a.len() != b.len() {
+                out.push(format!("{path}: {} items instead of {}", b.len(), a.len()));
+            }
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                json(&format!("{path}[{index}]"), a, b, out);
+            }
+        }
+        (Value::Number(a), Value::Number(b)) if a == b || a.as_f64() == b.as_f64() => {}
+        (Value::String(a), Value::String(b)) => {
+            let normal = |text: &str| {
+                PARSER
+                    .replace_all(&MADE_UP_ID.replace_all(text, "pyd_ai_<hex>"), "<parser>$1")
+                    .into_owned()
+            };
+            if normal(a) != normal(b) {
+                out.push(format!("{path}: {b:?} instead of {a:?}"));
+            }
+        }
+        (a, b) if a == b => {}
+        (a, b) => out.push(format!("{path}: {b} instead of {a}")),
+    }
+}
