@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::definitions::{DagFile, Handle};
 use super::files::ReadableFiles;
 use super::host::Host;
+use super::nesting;
 use super::source;
 use super::vm::{STACK_BYTES, Text, Vm};
 use super::world::{World, visible_environment};
@@ -33,12 +34,12 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Airflow's defaults: 30 s, 10 MB, and nothing to read but the bundle.
+    /// Airflow's default of 30 s; no file beyond 8 MB, and nothing to read but the bundle.
     pub fn new(bundle_root: impl Into<PathBuf>) -> Self {
         Self {
             bundle_root: bundle_root.into(),
             timeout: Duration::from_secs(30),
-            max_file_bytes: 10_000_000,
+            max_file_bytes: 8_000_000,
             readable: Vec::new(),
         }
     }
@@ -68,6 +69,8 @@ pub enum LoadError {
         "Dag file {file} declares the encoding {encoding}, which is not supported: save it as UTF-8"
     )]
     Encoding { file: String, encoding: String },
+    #[error("Dag file {file} has {what}: break it up")]
+    TooDeep { file: String, what: &'static str },
     #[error("{file}:{line}: {class}: {message}")]
     Syntax {
         file: String,
@@ -155,6 +158,18 @@ impl PythonError {
         self.class == class || self.bases.iter().any(|base| base == class)
     }
 
+    /// Leaves out the calls of the import machinery and of our own modules: they tell the author nothing.
+    fn tidy(&mut self) {
+        let ours =
+            |file: &str| file.starts_with("updraft_") || file.starts_with("_frozen_importlib");
+        if self.trace.iter().any(|frame| !ours(&frame.filename)) {
+            self.trace.retain(|frame| !ours(&frame.filename));
+        }
+        if let Some(cause) = &mut self.cause {
+            cause.tidy();
+        }
+    }
+
     fn place(&self) -> String {
         self.trace
             .last()
@@ -186,12 +201,16 @@ impl Interpreter {
         options: LoadOptions,
         host: Arc<dyn Host>,
     ) -> Result<(DagFile, Self), LoadError> {
+        let file = &std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let shown = file.display().to_string();
         let internal = |message: String| LoadError::Internal {
             file: shown.clone(),
             message,
         };
         let source = source::read(file, options.max_file_bytes)?;
+        if let Some(what) = nesting::excess(&source) {
+            return Err(LoadError::TooDeep { file: shown, what });
+        }
         let world = Arc::new(World {
             files: ReadableFiles::new(&options.bundle_root, &options.readable),
             dag_file: file.to_owned(),
@@ -381,9 +400,12 @@ fn outcome(text: &str) -> Result<Result<Value, PythonError>, String> {
         return Ok(Ok(value.take()));
     }
     match answer.get_mut("error") {
-        Some(error) => serde_json::from_value(error.take())
-            .map(Err)
-            .map_err(|error| malformed(error.to_string())),
+        Some(error) => {
+            let mut error: PythonError = serde_json::from_value(error.take())
+                .map_err(|error| malformed(error.to_string()))?;
+            error.tidy();
+            Ok(Err(error))
+        }
         None => Err(malformed("neither a value nor an error".to_owned())),
     }
 }
@@ -428,7 +450,9 @@ impl std::fmt::Debug for Stopper {
 }
 
 impl Stopper {
-    /// How long the code may take to unwind before it is given up.
+    /// How long the code is given to unwind by itself.
+    const CALM: Duration = Duration::from_secs(2);
+    /// How long it may take at all before it is given up.
     const PATIENCE: Duration = Duration::from_secs(5);
 
     /// Raises in the code that runs, again and again until it ends: it may catch the exception, and the flag that makes
@@ -441,24 +465,30 @@ impl Stopper {
         let stopper = Arc::clone(self);
         let raise = move || {
             let start = Instant::now();
+            let raised = Arc::new(AtomicBool::new(false));
             while stopper.running.load(Ordering::Acquire) == request
                 && start.elapsed() < Self::PATIENCE
             {
-                let target = Arc::clone(&stopper);
-                let sent = stopper.signals.send(Box::new(move |vm| {
-                    // A signal that arrives late must not hit the next request.
-                    if target.running.load(Ordering::Acquire) != request {
-                        return Ok(());
+                // First once, with time to unwind and to tell where it was; then so fast that handlers are interrupted.
+                let calm = start.elapsed() < Self::CALM;
+                if !calm || !raised.load(Ordering::Acquire) {
+                    let (target, raised) = (Arc::clone(&stopper), Arc::clone(&raised));
+                    let sent = stopper.signals.send(Box::new(move |vm| {
+                        // A signal that arrives late must not hit the next request.
+                        let late = target.running.load(Ordering::Acquire) != request;
+                        if late || (raised.swap(true, Ordering::AcqRel) && calm) {
+                            return Ok(());
+                        }
+                        Err(vm.new_exception_msg(
+                            vm.ctx.exceptions.keyboard_interrupt.to_owned(),
+                            "stopped by the worker".into(),
+                        ))
+                    }));
+                    if sent.is_err() {
+                        return;
                     }
-                    Err(vm.new_exception_msg(
-                        vm.ctx.exceptions.keyboard_interrupt.to_owned(),
-                        "stopped by the worker".into(),
-                    ))
-                }));
-                if sent.is_err() {
-                    return;
                 }
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(if calm { 20 } else { 1 }));
             }
         };
         // Without a thread nothing can be stopped; the caller has stopped waiting all the same.
@@ -512,7 +542,11 @@ fn run(
         }
         stopper.running.store(request, Ordering::Release);
         let result = catch_unwind(AssertUnwindSafe(|| {
-            vm.call("updraft_runtime", function, arguments)
+            let answer = vm.call("updraft_runtime", function, arguments)?;
+            if function == "load" {
+                vm.loading_is_over()?;
+            }
+            Ok(answer)
         }));
         stopper.running.store(0, Ordering::Release);
         match result {
@@ -542,3 +576,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ mod guarded_imports;
 pub mod host;
 mod interpreter;
 mod native;
+mod nesting;
 mod posix;
 mod source;
 mod vm;

@@ -12,6 +12,7 @@ mod _updraft {
     use std::time::{Duration, Instant};
 
     use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8StrRef};
+    use rustpython_vm::function::ArgIntoFloat;
     use rustpython_vm::{PyResult, VirtualMachine};
     use serde_json::Value;
 
@@ -163,9 +164,9 @@ mod _updraft {
 
     /// `time.sleep`, in slices, so that a Dag file which sleeps for ever can be stopped.
     #[pyfunction]
-    fn sleep(seconds: f64, vm: &VirtualMachine) -> PyResult<()> {
+    fn sleep(seconds: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<()> {
         const SLICE: Duration = Duration::from_millis(20);
-        let duration = Duration::try_from_secs_f64(seconds)
+        let duration = Duration::try_from_secs_f64(seconds.into_float())
             .map_err(|_| vm.new_value_error("sleep length must be non-negative and finite"))?;
         let start = Instant::now();
         while let Some(rest) = duration

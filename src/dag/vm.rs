@@ -3,10 +3,12 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8Str};
 use rustpython_vm::frozen::FrozenLib;
+use rustpython_vm::gc_state::gc_state;
 use rustpython_vm::signal::{UserSignalSender, user_signal_channel};
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings, VirtualMachine};
 
@@ -29,6 +31,19 @@ pub(super) const STACK_BYTES: usize = 512 << 20;
 /// What `sys.setrecursionlimit` may raise the limit to.
 const MAX_RECURSION_LIMIT: usize = 10_000;
 
+/// Held for reading by every interpreter that runs code. Whoever has it for writing may collect garbage.
+///
+/// The collector is one for all interpreters of the process and counts references while others change them: run beside
+/// another thread's code it can take away what is in use. So it is off, and runs only when nothing else does.
+static EXECUTING: RwLock<()> = RwLock::new(());
+
+/// Tracked objects beyond which the garbage of a call is collected after it.
+const WORTH_COLLECTING: usize = 200_000;
+
+fn executing() -> RwLockReadGuard<'static, ()> {
+    EXECUTING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A running Python.
 pub(super) struct Vm {
     interpreter: Interpreter,
@@ -44,6 +59,8 @@ impl Vm {
     /// Starts a Python on the current thread, which needs a stack of `STACK_BYTES`. Functions sent through the sender
     /// run between two of its instructions; an error they return is raised there.
     pub fn start(world: Arc<World>) -> Result<(Self, UserSignalSender), StartError> {
+        let _executing = executing();
+        gc_state().disable();
         let mut settings = Settings::default();
         settings.isolated = true;
         settings.ignore_environment = true;
@@ -95,7 +112,8 @@ impl Vm {
         function: &'static str,
         arguments: Vec<Text>,
     ) -> Result<String, String> {
-        self.interpreter.enter(|vm| {
+        let executing = executing();
+        let answer = self.interpreter.enter(|vm| {
             let call = || -> PyResult<String> {
                 let arguments: Vec<_> = arguments
                     .into_iter()
@@ -121,6 +139,28 @@ impl Vm {
                 }
             };
             call().map_err(|error| describe(&error, vm))
+        });
+        drop(executing);
+        let (young, middle, old) = gc_state().get_count();
+        if young + middle + old > WORTH_COLLECTING
+            && let Ok(_alone) = EXECUTING.try_write()
+        {
+            self.interpreter.enter(|_| gc_state().collect_force(2));
+        }
+        answer
+    }
+
+    /// Loading is over: what is unavailable must not be used any more.
+    ///
+    /// # Errors
+    /// The module of the unavailable could not be reached: a fault of Updraft.
+    pub fn loading_is_over(&self) -> Result<(), String> {
+        self.interpreter.enter(|vm| {
+            let set = || {
+                vm.import("updraft_unavailable", 0)?
+                    .set_attr("running", vm.ctx.new_bool(true), vm)
+            };
+            set().map_err(|error| describe(&error, vm))
         })
     }
 
@@ -128,14 +168,20 @@ impl Vm {
         self.interpreter.enter(|vm| describe(error, vm))
     }
 
-    /// Ends this Python and frees what it holds: modules first, because they hold one another in circles.
+    /// Ends this Python and frees what it holds, unless other interpreters keep running code.
     pub fn end(self) {
         self.interpreter.enter(|vm| {
             vm.state
                 .finalizing
-                .store(true, std::sync::atomic::Ordering::Release);
-            vm.finalize_modules();
+                .store(true, std::sync::atomic::Ordering::Release)
         });
+        for _ in 0..50 {
+            if let Ok(_alone) = EXECUTING.try_write() {
+                self.interpreter.enter(VirtualMachine::finalize_modules);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

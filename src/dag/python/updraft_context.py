@@ -182,7 +182,7 @@ def finish(result, context=None):
 
 def run_coroutine(coroutine):
     """Runs a coroutine to its end; on an event loop when the Dag code uses one."""
-    if "asyncio" in sys.modules:
+    if "asyncio" in sys.modules or _imports_asyncio(coroutine.cr_code):
         import asyncio
 
         return asyncio.run(coroutine)
@@ -192,6 +192,13 @@ def run_coroutine(coroutine):
         return stop.value
     coroutine.close()
     raise RuntimeError("the coroutine waits for something, but nothing in the Dag file has imported asyncio")
+
+
+def _imports_asyncio(code):
+    """Does the code, or a function in it, name asyncio? It may import it only when it runs."""
+    return "asyncio" in code.co_names or any(
+        _imports_asyncio(constant) for constant in code.co_consts if hasattr(constant, "co_names")
+    )
 
 
 def _exhaust(generator, context):

@@ -45,11 +45,7 @@ def _run_dag_file(path):
     folder = _updraft.dag_folder()
     if folder and folder not in sys.path:
         sys.path.insert(0, folder)
-    with open(path, "rb") as file:
-        source = file.read()
-    if source.startswith(b"\xef\xbb\xbf"):
-        source = source[3:]
-    code = compile(source.decode(), path, "exec", dont_inherit=True)
+    code = compile(_updraft.dag_source(), path, "exec", dont_inherit=True)
     name = module_name(path)
     module = type(sys)(name)
     module.__file__ = path

@@ -16,8 +16,8 @@ modules = {}
 # False while the Dag file loads.
 running = False
 
-# Makes the task for a class that takes a `task_id`: operator_factory(module, name, args, kwargs, mapped) -> object.
-# `mapped` is true for `.partial(..)`. None: the placeholder itself is the result.
+# Makes the task for a class that takes a `task_id`: operator_factory(module, name, kwargs, mapped) -> object.
+# `mapped` is true for `.partial(..)`. None: the one in updraft_unavailable_operator.
 operator_factory = None
 
 _Module = type(sys)
@@ -44,10 +44,13 @@ def _is_code(value):
     return hasattr(value, "__code__") or isinstance(value, (type, staticmethod, classmethod))
 
 
-def _make_operator(module, name, args, kwargs, mapped):
-    if operator_factory is not None and "task_id" in kwargs:
-        return operator_factory(module, name, args, kwargs, mapped)
-    return None
+def _make_operator(module, name, kwargs, mapped):
+    global operator_factory
+    if "task_id" not in kwargs or not name.rpartition(".")[2][:1].isupper():
+        return None
+    if operator_factory is None:
+        from updraft_unavailable_operator import make as operator_factory
+    return operator_factory(module, name.rpartition(".")[2], kwargs, mapped)
 
 
 class UnavailableBase:
@@ -59,7 +62,7 @@ class UnavailableBase:
         module, name = cls._unavailable_origin
         if running:
             raise error(module, name)
-        task = _make_operator(module, cls.__qualname__, args, kwargs, False)
+        task = _make_operator(module, cls.__name__, kwargs, False)
         return object.__new__(cls) if task is None else task
 
     def __init__(self, *args, **kwargs):
@@ -73,7 +76,7 @@ class UnavailableBase:
         module, name = cls._unavailable_origin
         if running:
             raise error(module, name)
-        task = _make_operator(module, cls.__qualname__, args, kwargs, True)
+        task = _make_operator(module, cls.__name__, kwargs, True)
         return Unavailable(module, f"{cls.__qualname__}.partial()") if task is None else task
 
     def __class_getitem__(cls, item):
@@ -111,7 +114,7 @@ class Unavailable:
     def __call__(self, *args, **kwargs):
         self._unavailable_use()
         module, name = self._unavailable_origin
-        task = _make_operator(module, name.removesuffix(".partial"), args, kwargs, name.endswith(".partial"))
+        task = _make_operator(module, name.removesuffix(".partial"), kwargs, name.endswith(".partial"))
         if task is not None:
             return task
         if len(args) == 1 and not kwargs and _is_code(args[0]):

@@ -6,7 +6,9 @@ Runs once when the interpreter starts, before anything else is imported, so it s
 import sys
 
 import _frozen_importlib
+import _imp
 import _io
+import _thread
 import _updraft
 import posix
 import time
@@ -403,7 +405,13 @@ def install(most_recursion):
     posix.WIFSTOPPED = lambda status: status & 0xFF == 0x7F
     posix.times = lambda: (0.0, 0.0, 0.0, 0.0, time.monotonic())
 
+    import _hashlib  # noqa: F401 (defines the types that _sha1, _md5 and the others make, and don't import)
     import builtins
+
+    # The virtual machine has one import lock for the whole process; whoever is stopped while holding it would stop all
+    # other interpreters as well.
+    lock = _thread.RLock()
+    _imp.acquire_lock, _imp.release_lock, _imp.lock_held = lock.acquire, lock.release, lock._is_owned
 
     _io.FileIO = FileIO
     _io.open = builtins.open = open

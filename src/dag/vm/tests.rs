@@ -422,7 +422,7 @@ fn a_class_that_takes_a_task_id_becomes_what_the_operator_factory_makes() {
     let source = "
 import updraft_unavailable
 made = []
-def factory(module, name, args, kwargs, mapped):
+def factory(module, name, kwargs, mapped):
     made.append((module, name, kwargs['task_id'], mapped))
     return made[-1]
 updraft_unavailable.operator_factory = factory

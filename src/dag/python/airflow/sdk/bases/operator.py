@@ -255,6 +255,8 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
 
     # How the task runs: a kind of `TaskKind` in dag/definitions.rs, or None with the reason below.
     _updraft_kind = None
+    # Are the class's own arguments unknown, because its module is unavailable?
+    _updraft_takes_anything = False
     _updraft_reason = "a custom operator class is not run natively yet"
     _instantiated = False
     _dag = None
@@ -553,6 +555,8 @@ class OperatorPartial:
         self.kwargs = kwargs
 
     def _check_names(self, func, kwargs):
+        if self.operator_class._updraft_takes_anything:
+            return
         unknown = dict(kwargs)
         for name in operator_parameters(self.operator_class):
             value = unknown.pop(name, NOTSET)
