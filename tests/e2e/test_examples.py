@@ -99,13 +99,14 @@ def test_the_spans_of_a_run_hang_under_the_span_of_the_task(
     otlp.spans.clear()
     run, _ = airflow.run_dag("customer_insights")
 
-    def of_this_run() -> list | None:
-        mine = [s for s in otlp.spans if s.attributes.get("airflow.dag_run.run_id") == run.run_id]
-        return otlp.spans if any(s.name.startswith("invoke_agent") for s in mine) else None
+    def of_the_agent():
+        return next((s for s in otlp.spans if s.name.startswith("invoke_agent")), None)
 
-    spans = wait_until("the spans", of_this_run, 20)
-    agent = next(s for s in spans if s.name.startswith("invoke_agent"))
-    mine = [s for s in spans if s.trace_id == agent.trace_id]
+    try:
+        agent = wait_until("the spans of the agent", of_the_agent, 20)
+    except TimeoutError as error:
+        raise AssertionError(f"{error}; there are {otlp.spans}") from None
+    mine = [s for s in otlp.spans if s.trace_id == agent.trace_id]
     below = [s.name for s in mine if s.parent_id == agent.span_id]
     assert sorted(below) == sorted(
         ["chat example"] * 4 + ["execute_tool list_tables"] + ["execute_tool get_schema"] * 3 + ["execute_tool query"]
@@ -118,6 +119,7 @@ def test_the_spans_of_a_run_hang_under_the_span_of_the_task(
         ancestors.append(span.name)
     assert any("ask" in name for name in ancestors), f"no task span above the agent's: {ancestors}, {mine}"
     assert agent.attributes["airflow.dag_id"] == "customer_insights"
+    assert agent.attributes["airflow.dag_run.run_id"] == run.run_id
     assert agent.attributes["airflow.task_id"] == "ask"
     assert agent.attributes["airflow.task_instance.try_number"] == 1
 

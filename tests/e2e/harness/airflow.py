@@ -171,6 +171,18 @@ class Airflow:
     def request(
         self, method: str, path: str, body: Any = None, accept: str = "application/json", base: str = "/api/v2"
     ) -> Any:
+        """One call. A server error is asked again a few times: SQLite is locked now and then."""
+        for _ in range(5):
+            try:
+                return self._request(method, path, body, accept, base)
+            except ApiError as error:
+                if error.status < 500:
+                    raise
+                last = error
+                time.sleep(1)
+        raise last
+
+    def _request(self, method: str, path: str, body: Any, accept: str, base: str) -> Any:
         for fresh in (False, True):
             if fresh or not self._token:
                 with urllib.request.urlopen(self.url + "/auth/token", timeout=30) as response:
