@@ -11,6 +11,9 @@ What is measured, and how:
 - peak PSS: the sum over all processes below the worker, sampled every few milliseconds, in runs of their own.
 - Dag load: what the worker itself reports in the task log (`dag_file_parse_ms`).
 - idle worker: RSS of the worker and what it keeps running, before its first job.
+
+The Python worker starts a new interpreter for each task: in a process forked from its event loop pydantic-ai does not
+run at all. The model answers at once, so that what is left is the worker's own time.
 """
 
 from __future__ import annotations
