@@ -8,4 +8,5 @@
 )]
 
 mod parity;
+mod local_run;
 mod sql_corpus;

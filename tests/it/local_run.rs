@@ -1,0 +1,359 @@
+//! `updraft run` and `updraft check` as a person starts them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn updraft(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_updraft"));
+    command
+        .args(arguments)
+        .env("AIRFLOW_HOME", "/nonexistent/airflow");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AIRFLOW_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("AIRFLOW_HOME", "/nonexistent/airflow")
+        .output()
+        .expect("updraft starts")
+}
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a Dag file; gives the exit status and the one JSON object on stdout.
+fn run(file: &Path, more: &[&str]) -> (i32, Value) {
+    let file = file.display().to_string();
+    let mut arguments = vec!["run", file.as_str(), "--json"];
+    arguments.extend(more);
+    let output = updraft(&arguments);
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let report = serde_json::from_str(&stdout).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {stdout}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
+    (output.status.code().expect("an exit status"), report)
+}
+
+fn dag_file(source: &str, beside: &[(&str, Value)]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("made.py");
+    std::fs::write(&file, source).expect("written");
+    for (name, value) in beside {
+        std::fs::write(folder.path().join(name), value.to_string()).expect("written");
+    }
+    (folder, file)
+}
+
+fn task<'a>(report: &'a Value, task_id: &str, map_index: i64) -> &'a Value {
+    report["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .find(|task| task["task_id"] == task_id && task["map_index"] == map_index)
+        .unwrap_or_else(|| panic!("no {task_id}[{map_index}] in {report:#}"))
+}
+
+fn events(task: &Value) -> Vec<&str> {
+    task["log"]
+        .as_array()
+        .expect("a log")
+        .iter()
+        .filter_map(|record| record["event"].as_str())
+        .collect()
+}
+
+#[test]
+fn the_example_answers_from_the_database_without_airflow_network_or_key() {
+    let (status, report) = run(
+        &repository().join("dags/customer_insights.py"),
+        &["--logical-date", "2026-11-01"],
+    );
+    assert_eq!(status, 0, "{report:#}");
+    assert_eq!(report["dag_id"], "customer_insights");
+    assert_eq!(report["run_id"], "manual__2026-11-01T00:00:00.000000+00:00");
+    let ask = task(&report, "ask", -1);
+    assert_eq!(ask["state"], "success");
+    assert_eq!(ask["error"], Value::Null);
+    assert_eq!(
+        ask["xcoms"]
+            .as_object()
+            .expect("xcoms")
+            .keys()
+            .collect::<Vec<_>>(),
+        [
+            "run_id",
+            "usage",
+            "__AIRFLOW__COMMON_AI_MODEL_NAME__",
+            "return_value",
+            "_link_HITLReviewLink"
+        ]
+    );
+    assert!(
+        ask["xcoms"]["return_value"]
+            .as_str()
+            .expect("text")
+            .contains("Pinewood Hostel")
+    );
+    assert_eq!(ask["xcoms"]["usage"]["tool_calls"], 5);
+    let events = events(ask);
+    let outline: Vec<_> = events
+        .iter()
+        .filter(|event| event.starts_with("::group::"))
+        .collect();
+    assert_eq!(
+        outline,
+        [
+            &"::group::Pre Execute",
+            &"::group::Tool call: list_tables",
+            &"::group::Tool call: get_schema",
+            &"::group::Tool call: get_schema",
+            &"::group::Tool call: get_schema",
+            &"::group::Tool call: query",
+            &"::group::LLM run complete: model=scripted, requests=4, tool_calls=5, input_tokens=2458, \
+              output_tokens=242, total_tokens=2700",
+            &"::group::Post Execute",
+        ]
+    );
+    assert_eq!(
+        outline.len(),
+        events
+            .iter()
+            .filter(|event| **event == "::endgroup::")
+            .count()
+    );
+    assert!(events.contains(
+        &"Tool call sequence: list_tables -> get_schema -> get_schema -> get_schema -> query"
+    ));
+}
+
+#[test]
+fn tasks_run_in_order_are_mapped_over_upstream_results_and_get_their_context() {
+    let (_folder, file) = dag_file(
+        r#"
+from airflow.sdk import dag, task
+
+@dag(schedule=None, params={"factor": 10})
+def made():
+    @task
+    def numbers():
+        print("counting")
+        return [1, 2, 3]
+
+    @task
+    def times(x, by, ds=None, ti=None):
+        return {"value": x * by, "ds": ds, "index": ti.map_index}
+
+    @task(multiple_outputs=True)
+    def total(items):
+        return {"sum": sum(item["value"] for item in items), "pair": (1, 2)}
+
+    @task.agent(llm_conn_id="none", system_prompt="Run {{ run_id }}")
+    def ask(sum):
+        return f"What about {sum} on {{{{ ds }}}}, {{{{ params.factor }}}}?"
+
+    ask(total(times.partial(by=5).expand(x=numbers()))["sum"])
+
+made()
+"#,
+        &[(
+            "made.transcript.json",
+            json!({"ask": {"turns": [{"text": "Sixty."}]}}),
+        )],
+    );
+    let (status, report) = run(
+        &file,
+        &["--logical-date", "2026-01-02", "--conf", r#"{"factor": 7}"#],
+    );
+    assert_eq!(status, 0, "{report:#}");
+    let order: Vec<_> = report["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["task_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        order,
+        ["numbers", "times", "times", "times", "total", "ask"]
+    );
+    assert!(events(task(&report, "numbers", -1)).contains(&"counting"));
+    assert_eq!(
+        task(&report, "times", 2)["xcoms"],
+        json!({"return_value": {"value": 15, "ds": "2026-01-02", "index": 2}})
+    );
+    assert_eq!(
+        task(&report, "total", -1)["xcoms"],
+        json!({
+            "sum": 30,
+            "pair": {"__classname__": "builtins.tuple", "__version__": 1, "__data__": [1, 2]},
+            "return_value": {
+                "sum": 30,
+                "pair": {"__classname__": "builtins.tuple", "__version__": 1, "__data__": [1, 2]},
+            },
+        })
+    );
+    assert_eq!(task(&report, "ask", -1)["xcoms"]["return_value"], "Sixty.");
+}
+
+#[test]
+fn retries_failures_and_skips_take_the_course_they_take_in_airflow() {
+    let (_folder, file) = dag_file(
+        r#"
+from airflow.sdk import dag, task, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+@dag(schedule=None)
+def made():
+    @task(retries=2)
+    def flaky():
+        if get_current_context()["ti"].try_number < 3:
+            raise ValueError("not yet")
+        return "now"
+
+    @task
+    def skips():
+        raise AirflowSkipException("no reason")
+
+    @task(retries=5)
+    def fails():
+        raise AirflowFailException("for good")
+
+    @task
+    def after_skip(x):
+        return x
+
+    @task
+    def after_failure(x):
+        return x
+
+    @task(trigger_rule="all_done")
+    def last(x, y):
+        return "done"
+
+    flaky()
+    last(after_skip(skips()), after_failure(fails()))
+
+made()
+"#,
+        &[],
+    );
+    let (status, report) = run(&file, &[]);
+    assert_eq!(status, 1);
+    assert_eq!(report["state"], "failed");
+    let seen: Vec<_> = report["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| {
+            (
+                task["task_id"].as_str().unwrap(),
+                task["state"].as_str().unwrap(),
+                task["try_number"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let state = |task_id: &str| *seen.iter().find(|(id, ..)| *id == task_id).unwrap();
+    assert_eq!(state("flaky"), ("flaky", "success", 3));
+    assert_eq!(state("skips"), ("skips", "skipped", 1));
+    assert_eq!(state("fails"), ("fails", "failed", 1));
+    assert_eq!(state("after_skip"), ("after_skip", "skipped", 0));
+    assert_eq!(
+        state("after_failure"),
+        ("after_failure", "upstream_failed", 0)
+    );
+    assert_eq!(state("last"), ("last", "success", 1));
+    assert_eq!(
+        task(&report, "fails", -1)["error"],
+        "AirflowFailException: for good"
+    );
+    let failure = task(&report, "flaky", -1)["log"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|record| record["event"] == "Task failed with exception")
+        .unwrap();
+    let frame = &failure["error_detail"][0]["frames"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert!(
+        frame["filename"].as_str().unwrap().ends_with("made.py"),
+        "{failure:#}"
+    );
+    assert_eq!(frame["lineno"], 10);
+}
+
+#[test]
+fn a_file_that_can_not_be_loaded_says_where_and_why() {
+    let (_folder, file) = dag_file("from airflow.sdk import DAG\ndef broken(:\n", &[]);
+    let (status, report) = run(&file, &[]);
+    assert_eq!(status, 1);
+    let error = report["error"].as_str().expect("an error");
+    assert!(error.contains("made.py:2: SyntaxError"), "{error}");
+}
+
+#[test]
+fn wrong_usage_has_an_exit_status_of_its_own() {
+    let example = repository()
+        .join("dags/customer_insights.py")
+        .display()
+        .to_string();
+    for arguments in [
+        vec!["run", &example, "no_such_task"],
+        vec!["run", &example, "--dag-id", "no_such_dag"],
+        vec!["run", &example, "--conf", "[1]"],
+        vec!["run", &example, "--logical-date", "yesterday"],
+        vec!["fly"],
+        vec![],
+    ] {
+        let output = updraft(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn check_tells_native_tasks_from_others_and_fails_for_those_of_its_queue() {
+    let (_folder, file) = dag_file(
+        r#"
+from airflow.sdk import DAG
+from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.providers.common.ai.toolsets.sql import SQLToolset
+
+with DAG("made", schedule=None):
+    AgentOperator(task_id="fine", queue="agents", prompt="?", llm_conn_id="llm",
+                  toolsets=[SQLToolset(db_conn_id="{{ params.db }}")])
+    AgentOperator(task_id="durable", queue="other", prompt="?", llm_conn_id="llm", durable=True)
+"#,
+        &[("made.connections.json", json!({"llm": "pydanticai://"}))],
+    );
+    let path = file.display().to_string();
+    let output = updraft(&["check", &path, "--json", "--queue", "agents"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    let tasks = report["files"][0]["dags"][0]["tasks"].clone();
+    assert_eq!(tasks[0]["native"], true);
+    assert_eq!(
+        tasks[0]["connections"],
+        json!([
+            {"conn_id": "llm", "used_as": "llm_conn_id", "defined_by": "file", "templated": false},
+            {"conn_id": "{{ params.db }}", "used_as": "db_conn_id", "defined_by": null, "templated": true},
+        ])
+    );
+    assert_eq!(tasks[1]["native"], false);
+    assert_eq!(tasks[1]["reason"], "durable=True is not run natively yet");
+    assert_eq!(tasks[1]["location"], format!("{path}:9"));
+    assert_eq!(
+        updraft(&["check", &path, "--queue", "other"]).status.code(),
+        Some(1)
+    );
+}
