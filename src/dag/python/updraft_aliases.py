@@ -73,7 +73,6 @@ _ALIASES = {
     "airflow.task.weight_rule": {"*": _STATES},
     "airflow.triggers": {},
     "airflow.triggers.base": {"*": "airflow.sdk.bases.trigger"},
-    "airflow.utils": {"dates": "airflow.utils.dates", "timezone": "airflow.utils.timezone"},
     "airflow.utils.context": {"*": "airflow.sdk.definitions.context"},
     "airflow.utils.edgemodifier": {"*": "airflow.sdk.definitions.edges"},
     "airflow.utils.helpers": {"*": "airflow.sdk.bases.operator"},

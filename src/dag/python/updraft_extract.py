@@ -130,9 +130,8 @@ def _assets(items):
         items = [items] if items is not None else []
     profiles = []
     for item in items:
-        profile = getattr(item, "_updraft_profile", None)
-        if profile is not None:
-            profiles.append(profile())
+        if hasattr(type(item), "_updraft_profile"):
+            profiles.append(item._updraft_profile())
     return profiles
 
 
@@ -214,7 +213,7 @@ def _agent(settings):
         "system_prompt": argument(settings.system_prompt),
         "agent_params": argument(agent_params),
         "message_history": argument(settings.message_history),
-        "usage_limits": argument(settings.usage_limits),
+        "usage_limits": argument(_limits(settings.usage_limits)),
         "output_type": _output_type(settings.output_type),
         "toolsets": [_toolset(toolset) for toolset in toolsets or ()],
         "capabilities": [argument(capability) for capability in settings.capabilities or ()],
@@ -226,6 +225,19 @@ def _agent(settings):
     }
 
 
+def _limits(limits):
+    """A `UsageLimits` object as the dict of its fields, which means the same."""
+    from sys import modules
+
+    usage = modules.get("pydantic_ai.usage")
+    if usage is None or not isinstance(limits, usage.UsageLimits):
+        return limits
+    fields = {name: getattr(limits, name) for name in limits._keyword}
+    if fields["cost_limit"] is not None:
+        fields["cost_limit"] = str(fields["cost_limit"])
+    return fields
+
+
 def _output_type(output_type):
     if output_type is str or output_type is None:
         return "text"
@@ -234,11 +246,13 @@ def _output_type(output_type):
 
 
 def _toolset(toolset):
-    spec = getattr(toolset, "_updraft_spec", None)
-    if spec is not None:
-        described = spec(_toolset)
+    if hasattr(type(toolset), "_updraft_spec"):
+        described = toolset._updraft_spec(_toolset)
         if described is not None:
             return described
+    origin = getattr(toolset, "_unavailable_origin", None)
+    if origin is not None:
+        return {"unsupported": {"class": origin[1].removesuffix("()"), "module": origin[0]}}
     cls = type(toolset) if not isinstance(toolset, type) and not hasattr(toolset, "__code__") else toolset
     return {
         "unsupported": {

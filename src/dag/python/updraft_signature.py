@@ -34,12 +34,12 @@ def unwrap(function):
 
 def parameters(function):
     """The parameters of a callable, in order, without a bound `self`."""
-    code = getattr(function, "__code__", None)
-    if code is not None and not hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
-        return _of_function(function, code)
     bound = getattr(function, "__func__", None)
     if bound is not None and getattr(bound, "__code__", None) is not None:
         return _of_function(bound, bound.__code__)[1:]
+    code = getattr(function, "__code__", None)
+    if code is not None and not hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+        return _of_function(function, code)
     return _by_inspect(function)
 
 

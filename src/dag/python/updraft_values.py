@@ -171,11 +171,12 @@ def argument(value):
         return {"$": "tuple", "items": [argument(item) for item in value]}
     if isinstance(value, (set, frozenset)):
         return {"$": "set", "items": [argument(item) for item in value]}
-    if hasattr(value, "iter_references") and hasattr(value, "resolve"):
+    # Asked of the class: an unavailable object has every attribute.
+    if hasattr(kind, "iter_references"):
         operator = getattr(value, "operator", None)
-        if operator is not None and hasattr(value, "key"):
+        if operator is not None:
             return {"$": "xcom", "task_id": operator.task_id, "key": value.key}
-        return _reference(value, resolve=type(value).__name__ != "Param")
+        return _reference(value, resolve=True)
     if isinstance(value, list):
         return [argument(item) for item in value]
     time = _time(value)
@@ -189,9 +190,9 @@ def _is_enum(value):
 
 
 def _time(value):
-    if hasattr(value, "total_seconds"):
+    if hasattr(type(value), "total_seconds"):
         return {"$": "timedelta", "value": repr(value.total_seconds())}
-    if not hasattr(value, "isoformat"):
+    if not hasattr(type(value), "isoformat"):
         return None
     import datetime
 

@@ -33,7 +33,7 @@ def encode(value, depth=0):
                 return value if type(value) is kind else kind(value)
     if type(value) is list:
         return [encode(item, depth + 1) for item in value]
-    if type(value) is dict or (isinstance(value, dict) and not hasattr(value, "serialize")):
+    if type(value) is dict or (isinstance(value, dict) and not hasattr(type(value), "serialize")):
         if CLASS in value or "__id__" in value:
             raise AttributeError(f"reserved key {CLASS} found in dict to serialize")
         return {str(key): encode(item, depth + 1) for key, item in value.items()}
@@ -48,11 +48,9 @@ def encode(value, depth=0):
         if encoded is not None:
             return encoded
     cls = type(value)
-    if callable(getattr(value, "__iter_xcom__", None)):
-        return [encode(item, depth + 1) for item in value.__iter_xcom__()]
     if hasattr(cls, "model_dump") and hasattr(cls, "model_fields"):
         return _envelope(qualified_name(cls), 1, value.model_dump(mode="json"))
-    if callable(getattr(value, "serialize", None)) and not isinstance(value, type):
+    if callable(getattr(cls, "serialize", None)) and not isinstance(value, type):
         return _envelope(qualified_name(cls), getattr(cls, "__version__", 1), encode(value.serialize(), depth + 1))
     fields = getattr(cls, "__dataclass_fields__", None) or getattr(cls, "__attrs_attrs__", None)
     if fields is not None and not isinstance(value, type):
@@ -71,7 +69,7 @@ def _envelope(name, version, data):
 
 
 def _encode_time(value):
-    if not hasattr(value, "isoformat") and not hasattr(value, "total_seconds") and not hasattr(value, "utcoffset"):
+    if not any(hasattr(type(value), name) for name in ("isoformat", "total_seconds", "utcoffset")):
         return None
     import datetime
 

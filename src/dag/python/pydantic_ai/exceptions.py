@@ -1,5 +1,10 @@
 """pydantic-ai's exceptions."""
 
+from updraft_lazy import lazy_names
+
+# What has no stand-in imports, and says so when it is needed.
+__getattr__, _ = lazy_names(__name__, {}, fallback=True)
+
 
 class ModelRetry(Exception):
     """A tool asks the model to try again; the text goes to the model."""

@@ -10,7 +10,7 @@ from airflow.sdk.definitions._internal.expandinput import (
     prevent_duplicates,
     require_return_value,
 )
-from airflow.sdk.definitions._internal.node import NOTSET, validate_key
+from airflow.sdk.definitions._internal.node import NOTSET, ResolveMixin, validate_key
 from airflow.sdk.definitions.param import DagParam, ParamsDict
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup, TaskGroup
 from airflow.sdk.exceptions import AirflowDagCycleException, DuplicateTaskIdFound, TaskNotFound
@@ -331,7 +331,7 @@ def dag(dag_id_or_func=None, **decorator_kwargs):
                         value = {} if p.kind == "VAR_KEYWORD" else ()
                     arguments[p.name] = made.param(p.name, value)
                 returned = function(**arguments)
-                if returned is not None and hasattr(returned, "iter_references"):
+                if isinstance(returned, ResolveMixin):
                     made.add_result(returned)
             return made
 

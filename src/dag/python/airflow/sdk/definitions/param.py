@@ -1,9 +1,9 @@
 """Params: values that a run can be triggered with."""
 
-from airflow.sdk.definitions._internal.node import NOTSET
+from airflow.sdk.definitions._internal.node import NOTSET, ResolveMixin
 
 
-class Param:
+class Param(ResolveMixin):
     """A param's default value and its JSON schema."""
 
     CLASS_IDENTIFIER = "__class"
@@ -138,7 +138,7 @@ class ParamsDict(dict):
     __copy__ = copy
 
 
-class DagParam:
+class DagParam(ResolveMixin):
     """`dag.param("name")`, and what a `@dag` function is called with: the value of a param when the Dag runs."""
 
     def __init__(self, current_dag, name, default=NOTSET):

@@ -1,7 +1,9 @@
 """Values that are not rendered."""
 
+from airflow.sdk.definitions._internal.node import ResolveMixin
 
-class LiteralValue:
+
+class LiteralValue(ResolveMixin):
     """A value of a template field that stays as it is."""
 
     def __init__(self, value):

@@ -1,12 +1,12 @@
 """References to what another task returns."""
 
 from airflow.sdk.definitions._internal.contextmanager import SetupTeardownContext
-from airflow.sdk.definitions._internal.node import NOTSET, DependencyMixin, as_list
+from airflow.sdk.definitions._internal.node import NOTSET, DependencyMixin, ResolveMixin, as_list
 
 XCOM_RETURN_KEY = "return_value"
 
 
-class XComArg(DependencyMixin):
+class XComArg(ResolveMixin, DependencyMixin):
     """A value that exists when the Dag runs: `task.output`, or what calling a `@task` function gives."""
 
     def __new__(cls, *args, **kwargs):
@@ -25,7 +25,7 @@ class XComArg(DependencyMixin):
     @staticmethod
     def iter_xcom_references(arg):
         """The references anywhere in a value: in containers, and in the template fields of operators."""
-        if hasattr(arg, "iter_references"):
+        if isinstance(arg, ResolveMixin):
             yield from arg.iter_references()
         elif isinstance(arg, (list, tuple, set)):
             for item in arg:

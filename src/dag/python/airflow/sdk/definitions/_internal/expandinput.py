@@ -1,9 +1,9 @@
 """What a task or a task group is mapped over."""
 
-from airflow.sdk.definitions._internal.node import NOTSET
+from airflow.sdk.definitions._internal.node import NOTSET, ResolveMixin
 
 
-class MappedArgument:
+class MappedArgument(ResolveMixin):
     """The argument of a mapped task group: one item per run of the group."""
 
     def __init__(self, input, key):
@@ -23,7 +23,7 @@ class MappedArgument:
         return f"MappedArgument({self._key!r})"
 
 
-class DictOfListsExpandInput:
+class DictOfListsExpandInput(ResolveMixin):
     """`.expand(a=[..], b=..)`: the cross product; the last argument varies fastest."""
 
     def __init__(self, value):
@@ -32,13 +32,14 @@ class DictOfListsExpandInput:
     def iter_references(self):
         """The tasks whose XComs are mapped over."""
         for value in self.value.values():
-            if hasattr(value, "iter_references"):
+            if isinstance(value, ResolveMixin):
                 yield from value.iter_references()
 
     def resolve(self, context):
         """The arguments of the current map index."""
         resolved = {
-            name: value.resolve(context) if hasattr(value, "resolve") else value for name, value in self.value.items()
+            name: value.resolve(context) if isinstance(value, ResolveMixin) else value
+            for name, value in self.value.items()
         }
         index = context["ti"].map_index
         chosen = {}
@@ -51,7 +52,7 @@ class DictOfListsExpandInput:
         return {name: chosen[name] for name in resolved}
 
 
-class ListOfDictsExpandInput:
+class ListOfDictsExpandInput(ResolveMixin):
     """`.expand_kwargs(..)`: one dict of arguments per run."""
 
     def __init__(self, value):
@@ -59,17 +60,17 @@ class ListOfDictsExpandInput:
 
     def iter_references(self):
         """The tasks whose XComs are mapped over."""
-        if hasattr(self.value, "iter_references"):
+        if isinstance(self.value, ResolveMixin):
             yield from self.value.iter_references()
             return
         for item in self.value:
-            for value in [item] if hasattr(item, "iter_references") else item.values():
-                if hasattr(value, "iter_references"):
+            for value in [item] if isinstance(item, ResolveMixin) else item.values():
+                if isinstance(value, ResolveMixin):
                     yield from value.iter_references()
 
     def resolve(self, context):
         """The arguments of the current map index."""
-        items = self.value.resolve(context) if hasattr(self.value, "resolve") else self.value
+        items = self.value.resolve(context) if isinstance(self.value, ResolveMixin) else self.value
         chosen = _resolved(items[context["ti"].map_index], context)
         if not isinstance(chosen, dict):
             raise ValueError(f"expand_kwargs() expects a list[dict], not list[{type(chosen).__name__}]")
@@ -82,12 +83,12 @@ class ListOfDictsExpandInput:
 
 
 def _resolved(value, context):
-    return value.resolve(context) if hasattr(value, "iter_references") else value
+    return value.resolve(context) if isinstance(value, ResolveMixin) else value
 
 
 def is_mappable(value):
     """Can `.expand` take this value?"""
-    if isinstance(value, MappedArgument) or hasattr(value, "iter_references"):
+    if isinstance(value, MappedArgument) or isinstance(value, ResolveMixin):
         return True
     if isinstance(value, (str, bytes, bytearray, set, frozenset)):
         return False
@@ -106,7 +107,7 @@ def prevent_duplicates(first, second, *, fail_reason):
 
 def require_return_value(arg):
     """Refuses to map over an XCom under another key than `return_value`."""
-    if hasattr(arg, "iter_references"):
+    if isinstance(arg, ResolveMixin):
         for operator, key in arg.iter_references():
             if key != "return_value":
                 raise ValueError(f"cannot map over XCom with custom key {key!r} from {operator}")
@@ -120,10 +121,10 @@ def require_return_value(arg):
 
 def check_expand_kwargs(value):
     """Refuses what `.expand_kwargs` can't take."""
-    if hasattr(value, "iter_references"):
+    if isinstance(value, ResolveMixin):
         return
     if isinstance(value, (list, tuple)) and all(
-        isinstance(item, dict) or hasattr(item, "iter_references") for item in value
+        isinstance(item, dict) or isinstance(item, ResolveMixin) for item in value
     ):
         return
     raise TypeError(f"expected XComArg or list[dict], not {type(value).__name__}")

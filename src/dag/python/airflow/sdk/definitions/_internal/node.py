@@ -24,6 +24,18 @@ class _NotSet:
 NOTSET = _NotSet()
 
 
+class ResolveMixin:
+    """Something whose value is known only when the Dag runs."""
+
+    def iter_references(self):
+        """The (operator, key) pairs that the value comes from."""
+        raise NotImplementedError
+
+    def resolve(self, context):
+        """The value, while a task runs."""
+        raise NotImplementedError
+
+
 def validate_key(key, max_length=250):
     """Refuses an id that Airflow's database or its URLs could not hold."""
     _check_key(key, max_length, _KEY_CHARACTERS, "alphanumeric characters, dashes, dots, and underscores")

@@ -1,0 +1,21 @@
+"""`MCPHook`: an MCP server."""
+
+from airflow.sdk.bases.hook import BaseHook
+
+
+class MCPHook(BaseHook):
+    """Knows how to reach an MCP server; the worker talks to it."""
+
+    conn_name_attr = "mcp_conn_id"
+    default_conn_name = "mcp_default"
+    conn_type = "mcp"
+    hook_name = "MCP Server"
+
+    def __init__(
+        self, mcp_conn_id="mcp_default", tool_prefix=None, *, token_provider=None, env_provider=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.mcp_conn_id = mcp_conn_id
+        self.tool_prefix = tool_prefix
+        self.token_provider = token_provider
+        self.env_provider = env_provider

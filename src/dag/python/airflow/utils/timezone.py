@@ -1,0 +1,3 @@
+"""The older name of `airflow.sdk.timezone`."""
+
+from airflow.sdk.timezone import *  # noqa: F403

@@ -1,0 +1,180 @@
+"""Messages between an agent and a model."""
+
+from updraft_lazy import lazy_names
+from updraft_record import REQUIRED, Fresh, Record
+
+# What has no stand-in imports, and says so when it is needed.
+__getattr__, _ = lazy_names(__name__, {}, fallback=True)
+
+
+class BinaryContent(Record):
+    """Bytes in a prompt."""
+
+    _positional = {"data": REQUIRED}
+    _keyword = {"media_type": REQUIRED, "identifier": None, "vendor_metadata": None, "kind": "binary"}
+
+    @property
+    def is_image(self):
+        """Is it an image?"""
+        return self.media_type.startswith("image/")
+
+    @property
+    def base64(self):
+        """The bytes as base64 text."""
+        import base64
+
+        return base64.b64encode(self.data).decode()
+
+
+class BinaryImage(BinaryContent):
+    """An image in a prompt."""
+
+
+class FileUrl(Record):
+    """The address of a file in a prompt."""
+
+    _positional = {"url": REQUIRED}
+    _keyword = {"force_download": False, "vendor_metadata": None, "media_type": None, "identifier": None}
+
+
+class ImageUrl(FileUrl):
+    """The address of an image."""
+
+
+class AudioUrl(FileUrl):
+    """The address of a sound."""
+
+
+class VideoUrl(FileUrl):
+    """The address of a film."""
+
+
+class DocumentUrl(FileUrl):
+    """The address of a document."""
+
+
+class CachePoint(Record):
+    """Up to here the provider may cache."""
+
+    _keyword = {"kind": "cache-point", "ttl": "5m"}
+
+
+class TextContent(Record):
+    """Text in a prompt."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"metadata": None, "kind": "text"}
+
+
+class ToolReturn(Record):
+    """What a tool gives, with more for the model."""
+
+    _positional = {"return_value": REQUIRED}
+    _keyword = {"content": None, "metadata": None, "kind": "tool-return"}
+
+
+class SystemPromptPart(Record):
+    """The system prompt."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"timestamp": None, "dynamic_ref": None, "part_kind": "system-prompt"}
+
+
+class UserPromptPart(Record):
+    """What the user says."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"timestamp": None, "part_kind": "user-prompt"}
+
+
+class ToolReturnPart(Record):
+    """What a tool gave."""
+
+    _positional = {"tool_name": REQUIRED, "content": REQUIRED, "tool_call_id": None}
+    _keyword = {"metadata": None, "timestamp": None, "outcome": "success", "part_kind": "tool-return"}
+
+
+class RetryPromptPart(Record):
+    """What was wrong with an answer."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"tool_name": None, "tool_call_id": None, "timestamp": None, "part_kind": "retry-prompt"}
+
+
+class TextPart(Record):
+    """Text of a model."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"id": None, "provider_name": None, "provider_details": None, "part_kind": "text"}
+
+
+class ThinkingPart(Record):
+    """Thoughts of a model."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"id": None, "signature": None, "provider_name": None, "provider_details": None, "part_kind": "thinking"}
+
+
+class ToolCallPart(Record):
+    """A call that a model wants."""
+
+    _positional = {"tool_name": REQUIRED, "args": None, "tool_call_id": None}
+    _keyword = {"id": None, "provider_name": None, "provider_details": None, "part_kind": "tool-call"}
+
+    def args_as_dict(self):
+        """The arguments as a dict."""
+        if not self.args:
+            return {}
+        if isinstance(self.args, dict):
+            return self.args
+        import json
+
+        return json.loads(self.args)
+
+
+class ModelRequest(Record):
+    """What goes to a model."""
+
+    _positional = {"parts": REQUIRED}
+    _keyword = {"timestamp": None, "instructions": None, "run_id": None, "metadata": None, "kind": "request"}
+
+
+class ModelResponse(Record):
+    """What a model answers."""
+
+    _positional = {"parts": REQUIRED}
+    _keyword = {
+        "usage": None,
+        "model_name": None,
+        "timestamp": None,
+        "provider_name": None,
+        "provider_details": None,
+        "provider_response_id": None,
+        "finish_reason": None,
+        "run_id": None,
+        "metadata": Fresh(dict),
+        "kind": "response",
+    }
+
+
+ModelMessage = (ModelRequest, ModelResponse)
+UserContent = (str, TextContent, FileUrl, BinaryContent, CachePoint)
+
+
+class _MessagesAdapter:
+    """Reads and writes lists of messages as JSON; the worker does it for `message_history`."""
+
+    @staticmethod
+    def validate_python(messages, **kwargs):
+        """The messages as they are."""
+        return messages
+
+    @staticmethod
+    def validate_json(text, **kwargs):
+        """The messages as plain data."""
+        import json
+
+        return json.loads(text)
+
+
+ModelMessagesTypeAdapter = _MessagesAdapter()

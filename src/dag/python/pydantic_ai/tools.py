@@ -1,0 +1,133 @@
+"""Tools and what they are called with."""
+
+from updraft_lazy import lazy_names
+from updraft_record import REQUIRED, Fresh, Record
+
+# What has no stand-in imports, and says so when it is needed.
+__getattr__, _ = lazy_names(__name__, {}, fallback=True)
+
+
+class RunContext(Record):
+    """What a tool knows about the run."""
+
+    _keyword = {
+        "deps": None,
+        "model": None,
+        "usage": None,
+        "agent": None,
+        "prompt": None,
+        "messages": Fresh(list),
+        "retries": Fresh(dict),
+        "tool_call_id": None,
+        "tool_name": None,
+        "retry": 0,
+        "max_retries": 0,
+        "run_step": 0,
+        "tool_call_approved": False,
+        "tool_call_metadata": None,
+        "partial_output": False,
+        "run_id": None,
+        "conversation_id": None,
+        "metadata": None,
+    }
+
+    def __class_getitem__(cls, item):
+        return cls
+
+
+class Tool:
+    """A function as a tool."""
+
+    def __init__(
+        self,
+        function,
+        *,
+        takes_ctx=None,
+        max_retries=None,
+        name=None,
+        description=None,
+        prepare=None,
+        args_validator=None,
+        docstring_format="auto",
+        require_parameter_descriptions=False,
+        schema_generator=None,
+        strict=None,
+        sequential=False,
+        requires_approval=False,
+        metadata=None,
+        timeout=None,
+        defer_loading=False,
+        include_return_schema=None,
+        function_schema=None,
+    ):
+        self.function = function
+        self.takes_ctx = takes_ctx
+        self.max_retries = max_retries
+        self.name = name or getattr(function, "__name__", None) or type(function).__name__
+        self.description = description
+        self.prepare = prepare
+        self.args_validator = args_validator
+        self.docstring_format = docstring_format
+        self.require_parameter_descriptions = require_parameter_descriptions
+        self.schema_generator = schema_generator
+        self.strict = strict
+        self.sequential = sequential
+        self.requires_approval = requires_approval
+        self.metadata = metadata
+        self.timeout = timeout
+        self.defer_loading = defer_loading
+        self.include_return_schema = include_return_schema
+        self.function_schema = function_schema
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    @classmethod
+    def from_schema(cls, function, name, description, json_schema, takes_ctx=False, sequential=False, **kwargs):
+        """A tool whose schema is given."""
+        tool = cls(function, takes_ctx=takes_ctx, name=name, description=description, sequential=sequential, **kwargs)
+        tool.function_schema = json_schema
+        return tool
+
+
+class ToolDefinition(Record):
+    """A tool as the model sees it."""
+
+    _positional = {"name": REQUIRED, "parameters_json_schema": Fresh(lambda: {"type": "object", "properties": {}})}
+    _keyword = {
+        "description": None,
+        "outer_typed_dict_key": None,
+        "strict": None,
+        "sequential": False,
+        "kind": "function",
+        "metadata": None,
+        "timeout": None,
+        "defer_loading": False,
+        "return_schema": None,
+        "include_return_schema": None,
+    }
+
+
+class DeferredToolRequests(Record):
+    """Calls that wait for a person or for a result from outside."""
+
+    _positional = {"calls": Fresh(list), "approvals": Fresh(list), "metadata": Fresh(dict)}
+
+
+class DeferredToolResults(Record):
+    """What became of deferred calls."""
+
+    _positional = {"calls": Fresh(dict), "approvals": Fresh(dict), "metadata": Fresh(dict)}
+
+
+class ToolApproved(Record):
+    """A call was approved."""
+
+    _keyword = {"override_args": None, "kind": "tool-approved"}
+
+
+class ToolDenied(Record):
+    """A call was denied."""
+
+    _positional = {"message": "The tool call was denied."}
+    _keyword = {"kind": "tool-denied"}
