@@ -22,10 +22,6 @@ use routes::Call;
 /// The version of the API that is asked for; an older one would lack the state stores.
 pub const API_VERSION: &str = "2026-06-30";
 
-/// Between attempts at a server that is away.
-const OUTAGE_WAIT_MIN: Duration = Duration::from_millis(200);
-const OUTAGE_WAIT_MAX: Duration = Duration::from_secs(5);
-
 /// How the Execution API is reached. Shared by all tasks of a worker.
 #[derive(Clone, Debug)]
 pub struct ExecutionApiSettings {
@@ -35,9 +31,6 @@ pub struct ExecutionApiSettings {
     pub base: Url,
     /// Attempts and waits.
     pub retry: RetryPolicy,
-    /// How long a server that is away (no answer, 502, 503, 504) is waited for, whatever the number of attempts. Airflow
-    /// itself counts attempts alone, which costs every running task when an API server takes a minute to restart.
-    pub outage: Duration,
     /// Time limit of one attempt until its answer begins, and of each pause within the answer.
     pub timeout: Duration,
 }
@@ -187,7 +180,7 @@ impl ExecutionApi {
             .path(&["task-instances", &self.ti_id, "run"])?
             .body(body);
         let path = call.path.clone();
-        let answer = self.send(call, None, self.settings.outage).await?;
+        let answer = self.send(call, None).await?;
         serde_json::from_slice::<Value>(&answer.body)
             .and_then(serde_json::from_value)
             .map_err(|error| ApiError::Unreadable {
@@ -196,7 +189,7 @@ impl ExecutionApi {
             })
     }
 
-    /// Says that the task is alive.
+    /// Says that the task is alive. One attempt: the next heartbeat is the better second one.
     ///
     /// # Errors
     /// 404, 409, 410: the server does not want it to run any more.
@@ -205,19 +198,17 @@ impl ExecutionApi {
         let call = Call::new(Method::PUT)
             .path(&["task-instances", &self.ti_id, "heartbeat"])?
             .body(body);
-        self.send(call, None, Duration::ZERO).await.map(|_| ())
+        self.attempt(&call, None, 1).await.map(|_| ())
     }
 
-    /// Sends a call until it is answered, as often as the policy says, and as long as the server is away for `outage`.
+    /// Sends a call until it is answered, as often and as long as the policy says.
     async fn send(
         &self,
         call: Call,
         carrier: Option<&BTreeMap<String, String>>,
-        outage: Duration,
     ) -> Result<Answer, ApiError> {
-        let retry = self.settings.retry;
+        let begun = Instant::now();
         let mut attempts = 0;
-        let give_up = Instant::now() + outage;
         loop {
             attempts += 1;
             let error = match self.attempt(&call, carrier, attempts).await {
@@ -227,15 +218,13 @@ impl ExecutionApi {
                 }
                 Err(error) => error,
             };
-            let spent = attempts >= retry.attempts;
-            if spent && !(error.is_outage() && Instant::now() < give_up) {
+            let Some(wait) = self
+                .settings
+                .retry
+                .next_wait(attempts, begun, error.is_outage())
+            else {
                 return Err(error);
-            }
-            let mut wait = retry.wait(attempts);
-            if spent {
-                // The server may be back any moment, and a task waits for it.
-                wait = wait.clamp(OUTAGE_WAIT_MIN, OUTAGE_WAIT_MAX);
-            }
+            };
             tracing::warn!(%error, attempt = attempts, "asking the API server again in {:.1} s", wait.as_secs_f64());
             tokio::time::sleep(wait).await;
         }
@@ -374,7 +363,7 @@ impl ControlPlane for ExecutionApi {
             None => return Ok(TaskReply::Done),
         };
         let path = route.call.path.clone();
-        match self.send(route.call, carrier, self.settings.outage).await {
+        match self.send(route.call, carrier).await {
             Ok(answer) => route
                 .answer
                 .read(&answer)

@@ -1,6 +1,6 @@
 //! The client of the Edge Worker API: signs each request for itself, and says what a refusal means.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -151,6 +151,15 @@ impl EdgeError {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
+            _ => false,
+        }
+    }
+
+    /// Is the server away?
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { status, .. } => matches!(status, 502..=504),
             _ => false,
         }
     }
@@ -346,6 +355,7 @@ impl EdgeApi {
         rpc: &Rpc,
         body: Option<Value>,
     ) -> Result<Value, EdgeError> {
+        let begun = Instant::now();
         let mut failures = 0;
         loop {
             let error = match self.call(method.clone(), rpc, body.clone()).await {
@@ -353,12 +363,13 @@ impl EdgeApi {
                 Err(error) => error,
             };
             failures += 1;
-            if !error.is_transient() || failures >= self.retry.attempts {
+            if !error.is_transient() {
                 return Err(error);
             }
-            let wait = error
-                .retry_after()
-                .unwrap_or_else(|| self.retry.wait(failures));
+            let Some(wait) = self.retry.next_wait(failures, begun, error.is_outage()) else {
+                return Err(error);
+            };
+            let wait = error.retry_after().unwrap_or(wait);
             tracing::warn!(%error, attempt = failures, "asking the API server again in {:.1} s", wait.as_secs_f64());
             tokio::time::sleep(wait).await;
         }

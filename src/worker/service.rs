@@ -81,14 +81,14 @@ fn patience() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_jitter()
         .with_min_delay(Duration::from_millis(500))
-        .with_max_delay(Duration::from_secs(30))
+        .with_max_delay(Duration::from_secs(8))
         .without_max_times()
         .build()
 }
 
-/// Seconds between attempts that grow up to half a minute; `None` never comes.
+/// Waits that grow to 8 to 16 s: an administrator who restarts a server does not wait a minute for its workers.
 fn next_wait(patience: &mut ExponentialBackoff) -> Duration {
-    patience.next().unwrap_or(Duration::from_secs(30))
+    patience.next().unwrap_or(Duration::from_secs(8))
 }
 
 impl Worker {

@@ -10,7 +10,7 @@ use super::log_file::LogFolder;
 use crate::airflow::config::{Config, ConfigError};
 use crate::control_plane::execution_api::ExecutionApiSettings;
 use crate::control_plane::http::{self, HttpClientError};
-use crate::control_plane::retry::RetryPolicy;
+use crate::control_plane::retry::{RetryPolicy, heartbeat_timeout};
 use crate::secrets::Masker;
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
@@ -154,10 +154,7 @@ impl Settings {
                 .push((format!("AIRFLOW__LOGGING__{}", key.to_uppercase()), value));
         }
         let drain = config.get_seconds("edge", "drain_timeout_sec")?;
-        let silence = match config.text("scheduler", "task_instance_heartbeat_timeout")? {
-            Some(_) => config.get_seconds("scheduler", "task_instance_heartbeat_timeout")?,
-            None => Duration::from_secs(300),
-        };
+        let silence = heartbeat_timeout(config)?;
         Ok(Self {
             name,
             queues,
@@ -182,13 +179,13 @@ impl Settings {
                         "api_retry_wait_max",
                         90.0,
                     )?),
+                    outage: silence,
                 },
             ),
             execution: ExecutionApiSettings {
                 http,
                 base: url("[core] execution_api_server_url", execution_url)?,
                 retry: RetryPolicy::for_execution_api(config)?,
-                outage: silence,
                 timeout,
             },
             poll_interval: config

@@ -22,12 +22,12 @@ fn api_at(uri: &str) -> ExecutionApi {
         attempts: 3,
         wait_min: Duration::ZERO,
         wait_max: Duration::ZERO,
+        outage: Duration::ZERO,
     };
     let settings = ExecutionApiSettings {
         http: Client::new(),
         base: Url::parse(&format!("{uri}/execution/")).unwrap(),
         retry,
-        outage: Duration::ZERO,
         timeout: Duration::from_secs(2),
     };
     let runner = Runner {
@@ -413,7 +413,8 @@ async fn server_errors_are_retried_and_refusals_are_not() {
         .respond_with(ResponseTemplate::new(204))
         .mount(&server)
         .await;
-    api(&server).heartbeat().await.unwrap();
+    let request = || request(json!({"type": "DeleteVariable", "key": "k"}));
+    api(&server).handle(request()).await.unwrap();
     assert_eq!(server.received_requests().await.unwrap().len(), 3);
 
     let server = MockServer::start().await;
@@ -422,8 +423,8 @@ async fn server_errors_are_retried_and_refusals_are_not() {
         .mount(&server)
         .await;
     assert_eq!(
-        api(&server).heartbeat().await.unwrap_err().status(),
-        Some(429)
+        api(&server).handle(request()).await.unwrap_err().detail["status_code"],
+        429
     );
     assert_eq!(server.received_requests().await.unwrap().len(), 1);
 }
@@ -433,7 +434,7 @@ async fn an_unreachable_server_is_tried_as_often_as_configured() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let error = api_at(&uri).heartbeat().await.unwrap_err();
+    let error = api_at(&uri).run().await.unwrap_err();
     assert!(
         matches!(error, ApiError::Unreachable { attempts: 3, .. }),
         "{error}"
@@ -488,7 +489,7 @@ async fn a_server_that_is_away_is_waited_for_beyond_the_attempts_but_a_broken_on
         .mount(&server)
         .await;
     let mut patient = api(&server);
-    patient.settings.outage = Duration::from_secs(60);
+    patient.settings.retry.outage = Duration::from_secs(60);
     assert_eq!(patient.handle(connection()).await, Ok(TaskReply::Done));
 
     let server = MockServer::start().await;
@@ -497,7 +498,7 @@ async fn a_server_that_is_away_is_waited_for_beyond_the_attempts_but_a_broken_on
         .mount(&server)
         .await;
     let mut patient = api(&server);
-    patient.settings.outage = Duration::from_secs(60);
+    patient.settings.retry.outage = Duration::from_secs(60);
     assert!(patient.handle(connection()).await.is_err());
     assert_eq!(server.received_requests().await.unwrap().len(), 3);
 }

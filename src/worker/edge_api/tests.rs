@@ -22,6 +22,7 @@ fn api(server: &MockServer) -> EdgeApi {
         attempts: 3,
         wait_min: Duration::ZERO,
         wait_max: Duration::ZERO,
+        outage: Duration::ZERO,
     };
     let url = Url::parse(&format!("{}/edge_worker/v1/rpcapi", server.uri())).unwrap();
     EdgeApi::new(Client::new(), url, signing, retry)

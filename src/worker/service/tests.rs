@@ -187,6 +187,7 @@ impl Setup {
             attempts: 2,
             wait_min: Duration::ZERO,
             wait_max: Duration::ZERO,
+            outage: Duration::from_secs(20),
         };
         let signing = Signing {
             secret: "made-up-secret".into(),
@@ -208,7 +209,6 @@ impl Setup {
                 http: Client::new(),
                 base: url("/execution/"),
                 retry,
-                outage: Duration::from_secs(20),
                 timeout: Duration::from_secs(5),
             },
             poll_interval: milliseconds(30),
