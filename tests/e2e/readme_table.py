@@ -1,0 +1,88 @@
+"""One task for each row of the README's table of what runs natively: the task id is the key of the row."""
+
+from __future__ import annotations
+
+from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.providers.common.ai.operators.llm import LLMOperator
+from airflow.providers.common.ai.operators.llm_branch import LLMBranchOperator
+from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator
+from airflow.providers.common.ai.toolsets.datafusion import DataFusionToolset
+from airflow.providers.common.ai.toolsets.hook import HookToolset
+from airflow.providers.common.ai.toolsets.mcp import MCPToolset
+from airflow.providers.common.ai.toolsets.object_storage import ObjectStorageToolset
+from airflow.providers.common.ai.toolsets.skills import AgentSkillsToolset
+from airflow.providers.common.ai.toolsets.sql import SQLToolset
+from airflow.providers.common.sql.config import DataSourceConfig
+from airflow.providers.http.hooks.http import HttpHook
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import DAG, TaskGroup, task
+from pydantic import BaseModel
+from pydantic_ai.toolsets import FunctionToolset
+
+
+class Answer(BaseModel):
+    text: str
+
+
+def tool(number: int) -> int:
+    """Doubles."""
+    return 2 * number
+
+
+def agent(task_id: str, **more):
+    return AgentOperator(task_id=task_id, llm_conn_id="llm", prompt="Hello.", **more)
+
+
+with DAG(dag_id="readme_table", schedule=None):
+    agent("agent_operator")
+    agent("sql_toolset", toolsets=[SQLToolset("db", allowed_tables=["t"])])
+    agent("output_type", output_type=Answer)
+    agent("usage_limits", usage_limits={"request_limit": 3})
+    agent("durable", durable=True)
+    agent("hitl_review", enable_hitl_review=True)
+    agent("message_history", message_history=[])
+    agent("fallback", fallback_conn_ids=["other"])
+    agent("hook_toolset", toolsets=[HookToolset(HttpHook(http_conn_id="web"), allowed_methods=["run"])])
+    agent("object_storage_toolset", toolsets=[ObjectStorageToolset("file:///data")])
+    source = DataSourceConfig(conn_id="files", table_name="t", uri="file:///data/t.csv", format="csv")
+    agent("datafusion_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])
+    agent("mcp_toolset", toolsets=[MCPToolset("mcp")])
+    agent("skills_toolset", toolsets=[AgentSkillsToolset(sources=["/skills"])])
+    agent("function_toolset", toolsets=[FunctionToolset(tools=[tool])])
+    AgentOperator.partial(task_id="mapped", llm_conn_id="llm").expand(prompt=["a", "b"])
+    AgentOperator.partial(task_id="mapped_kwargs", llm_conn_id="llm").expand_kwargs([{"prompt": "a"}])
+    with TaskGroup("group"):
+        agent("task_group")
+
+    @task.agent(llm_conn_id="llm")
+    def task_agent():
+        return "Hello."
+
+    @task
+    def plain_task():
+        return 1
+
+    @task.branch
+    def branch():
+        return "empty_operator"
+
+    @task.short_circuit
+    def short_circuit():
+        return True
+
+    @task.llm(llm_conn_id="llm")
+    def task_llm():
+        return "Hello."
+
+    task_agent()
+    plain_task()
+    short_circuit()
+    task_llm()
+    branch() >> EmptyOperator(task_id="empty_operator")
+    PythonOperator(task_id="python_operator", python_callable=tool, op_args=[1])
+    BashOperator(task_id="bash_operator", bash_command="true")
+    LLMOperator(task_id="llm_operator", llm_conn_id="llm", prompt="Hello.")
+    LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")
+    LLMBranchOperator(task_id="llm_branch", llm_conn_id="llm", prompt="Hello.") >> EmptyOperator(task_id="after")

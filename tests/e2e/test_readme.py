@@ -1,0 +1,73 @@
+"""The README's table of what runs natively against what `updraft check` says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from harness.worker import updraft_binary
+
+HERE = Path(__file__).parent
+
+# The row of each task of readme_table.py.
+ROWS = {
+    "agent_operator": "`AgentOperator` with text output",
+    "task_agent": "`@task.agent`",
+    "plain_task": "`@task`, `PythonOperator`: Python that needs the standard library only",
+    "python_operator": "`@task`, `PythonOperator`: Python that needs the standard library only",
+    "empty_operator": "`EmptyOperator`",
+    "group.task_group": "task groups",
+    "mapped": "mapped tasks: `.expand`, `.expand_kwargs`",
+    "mapped_kwargs": "mapped tasks: `.expand`, `.expand_kwargs`",
+    "usage_limits": "`usage_limits`",
+    "fallback": "`fallback_conn_ids`",
+    "sql_toolset": "`SQLToolset` on SQLite",
+    "sql_toolset_postgres": "`SQLToolset` on other databases",
+    "hook_toolset": "`HookToolset`",
+    "object_storage_toolset": "`ObjectStorageToolset`",
+    "datafusion_toolset": "`DataFusionToolset`",
+    "mcp_toolset": "`MCPToolset`",
+    "skills_toolset": "`AgentSkillsToolset`",
+    "function_toolset": "`FunctionToolset`",
+    "output_type": "`output_type` other than `str`",
+    "durable": "`durable=True`",
+    "hitl_review": "`enable_hitl_review=True`",
+    "message_history": "`message_history`",
+    "llm_operator": "`LLMOperator`",
+    "task_llm": "`@task.llm`",
+    "llm_sql": "`LLMSQLQueryOperator`",
+    "llm_branch": "`LLMBranchOperator`",
+    "branch": "`@task.branch`",
+    "short_circuit": "`@task.short_circuit`",
+    "bash_operator": "`BashOperator` and other operators",
+}
+# A connection decides, which `check` may not have: the row stands without a task.
+UNCHECKED = {"sql_toolset_postgres"}
+
+
+def test_the_table_of_the_readme_says_what_check_says() -> None:
+    text = (HERE.parent.parent / "README.md").read_text()
+    section = text.split("## What runs natively", 1)[1].split("\n## ", 1)[0]
+    table = dict(re.findall(r"^\| (.+?) \| (yes|no|not yet) \|$", section, re.M))
+    assert set(table) == set(ROWS.values())
+
+    done = subprocess.run(
+        [updraft_binary(), "check", "--json", str(HERE / "readme_table.py")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    (file,) = json.loads(done.stdout)["files"]
+    assert file["error"] is None, file
+    (dag,) = file["dags"]
+    native = {task["task_id"]: task["native"] for task in dag["tasks"]}
+    for task_id, row in ROWS.items():
+        if task_id not in UNCHECKED:
+            assert native[task_id] == (table[row] == "yes"), (task_id, row, table[row])
+    for task in dag["tasks"]:
+        if not task["native"]:
+            assert task["reason"], task
+            assert re.search(r"readme_table\.py:\d+", task["location"]), task
