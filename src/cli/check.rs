@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::dag_files::{self, Place};
+use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::{Config, Environment};
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
@@ -168,24 +168,26 @@ fn check_file(
         Arc::clone(&plane) as Arc<dyn ControlPlane>,
         masker.clone(),
     );
-    Ok(match dag_files::load(&place, config, &resolver, runtime) {
-        Ok((file, _)) => FileReport {
-            file: shown,
-            error: None,
-            unavailable_modules: file.unavailable_modules,
-            dags: file
-                .dags
-                .iter()
-                .map(|dag| check_dag(dag, config.environment(), &plane))
-                .collect(),
+    Ok(
+        match dag_files::load(&place, config, &resolver, runtime, &CurrentTask::default()) {
+            Ok((file, _)) => FileReport {
+                file: shown,
+                error: None,
+                unavailable_modules: file.unavailable_modules,
+                dags: file
+                    .dags
+                    .iter()
+                    .map(|dag| check_dag(dag, config.environment(), &plane))
+                    .collect(),
+            },
+            Err(error) => FileReport {
+                file: shown,
+                error: Some(error.to_string()),
+                unavailable_modules: Vec::new(),
+                dags: Vec::new(),
+            },
         },
-        Err(error) => FileReport {
-            file: shown,
-            error: Some(error.to_string()),
-            unavailable_modules: Vec::new(),
-            dags: Vec::new(),
-        },
-    })
+    )
 }
 
 fn check_dag(dag: &Dag, environment: &Environment, plane: &LocalControlPlane) -> DagReport {

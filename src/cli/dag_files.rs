@@ -1,7 +1,7 @@
 //! Dag files read for a command: no Airflow behind them, only the environment and what lies beside the file.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,6 +15,7 @@ use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::definitions::DagFile;
 use crate::dag::host::{Host, HostError, LogRecord, XComQuery};
 use crate::dag::{Interpreter, LoadError, LoadOptions};
+use crate::task::services::Services;
 
 /// A Dag file's place: its bundle, and what may lie beside it.
 #[derive(Clone, Debug)]
@@ -153,6 +154,7 @@ pub fn load(
     config: &Arc<Config>,
     resolver: &Resolver,
     runtime: &Handle,
+    current: &CurrentTask,
 ) -> Result<(DagFile, Interpreter), LoadError> {
     let mut options = LoadOptions::new(place.root.clone());
     if let Ok(seconds) = config.get_float("core", "dagbag_import_timeout")
@@ -161,6 +163,7 @@ pub fn load(
         options.timeout = Duration::from_secs_f64(seconds);
     }
     let host = LoadHost {
+        current: current.clone(),
         resolver: resolver.clone(),
         runtime: runtime.clone(),
         config: Arc::clone(config),
@@ -168,8 +171,31 @@ pub fn load(
     Interpreter::load(&place.file, options, Arc::new(host))
 }
 
-/// Answers a Dag file while it is only read.
+/// The task on whose behalf Dag code runs in this process: what `.map(f)` and the like are asked for before a task is
+/// expanded. None while the file is loaded. Clones share it.
+#[derive(Clone, Default)]
+pub struct CurrentTask(Arc<Mutex<Option<Services>>>);
+
+impl CurrentTask {
+    /// From now on XComs are this task's.
+    pub fn set(&self, services: Services) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(services);
+    }
+
+    fn get(&self) -> Result<Services, HostError> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .ok_or_else(|| {
+                HostError::Other("there are no XComs while the Dag file is loaded".to_owned())
+            })
+    }
+}
+
+/// Answers a Dag file while it is read, and while tasks are expanded.
 struct LoadHost {
+    current: CurrentTask,
     resolver: Resolver,
     runtime: Handle,
     config: Arc<Config>,
@@ -203,10 +229,8 @@ impl Host for LoadHost {
         )))
     }
 
-    fn xcom_pull(&self, _: XComQuery) -> Result<Value, HostError> {
-        Err(HostError::Other(
-            "there are no XComs while the Dag file is loaded".to_owned(),
-        ))
+    fn xcom_pull(&self, query: XComQuery) -> Result<Value, HostError> {
+        Ok(self.current.get()?.xcom_pull(&query)?)
     }
 
     fn xcom_push(&self, key: &str, _: Value) -> Result<(), HostError> {

@@ -9,6 +9,8 @@ use crate::secrets::Masker;
 const PREFIX: &str =
     "Truncated. You can change this behaviour in [core]max_templated_field_length. ";
 const SUFFIX: &str = "...";
+/// The class of the object form of `usage_limits`.
+const USAGE_LIMITS: &str = "pydantic_ai.usage.UsageLimits";
 /// With less room than this Airflow shows no content at all.
 const LEAST_CONTENT: usize = 7;
 
@@ -57,6 +59,7 @@ fn plain(value: &Value) -> Value {
                     items.sort_by_key(python_repr);
                     items.into()
                 }
+                Some(USAGE_LIMITS) => usage_limits(data).into(),
                 Some(_) if data.is_object() && !is_time(map) => plain(data),
                 Some(_) => text(&from_wire(value)).into(),
                 None if map.get("$").and_then(Value::as_str) == Some("object") => {
@@ -74,6 +77,22 @@ fn plain(value: &Value) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// `repr` of pydantic-ai's `UsageLimits`, which shows the fields that differ from their defaults.
+fn usage_limits(fields: &Value) -> String {
+    let shown: Vec<_> = fields
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| match (name.as_str(), value) {
+            (_, Value::Null | Value::Bool(false)) if name != "request_limit" => None,
+            ("request_limit", Value::Number(number)) if number.as_u64() == Some(50) => None,
+            ("cost_limit", value) => Some(format!("cost_limit=Decimal({})", python_repr(value))),
+            (name, value) => Some(format!("{name}={}", python_repr(value))),
+        })
+        .collect();
+    format!("UsageLimits({})", shown.join(", "))
 }
 
 fn is_time(envelope: &Map<String, Value>) -> bool {
@@ -98,6 +117,16 @@ mod tests {
         assert_eq!(
             rendered.to_string(),
             r#"{"a":null,"b":[1,"x"],"password":"***"}"#
+        );
+    }
+
+    #[test]
+    fn limits_are_shown_as_python_shows_them() {
+        let limits = json!({"__classname__": USAGE_LIMITS, "__version__": 0, "__data__": {"cost_limit": "0.5",
+            "request_limit": 3, "tool_calls_limit": null, "count_tokens_before_request": false}});
+        assert_eq!(
+            rendered_field("usage_limits", &limits, 4096, &Masker::new()),
+            "UsageLimits(cost_limit=Decimal('0.5'), request_limit=3)"
         );
     }
 

@@ -15,7 +15,7 @@ use crate::agent::events;
 use crate::airflow::config::Config;
 use crate::airflow::execution::{BundleInfo, DagRun, TaskInstance, TiRunContext};
 use crate::airflow::supervisor::{StartupDetails, TaskRequest};
-use crate::cli::dag_files::Place;
+use crate::cli::dag_files::{CurrentTask, Place};
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::{LocalControlPlane, XComPlace};
 use crate::dag::Interpreter;
@@ -44,6 +44,7 @@ pub struct DagRunner {
     pub config: Arc<Config>,
     pub masker: Masker,
     pub interpreter: Arc<Interpreter>,
+    pub current: CurrentTask,
     pub display: Arc<Display>,
 }
 
@@ -234,6 +235,7 @@ impl DagRunner {
             self.masker.clone(),
             Arc::new(details.ti.clone()),
         );
+        self.current.set(services.clone());
         let attempt = Attempt::new(
             details,
             self.dag.clone(),

@@ -13,6 +13,9 @@ use crate::agent::events;
 /// Longest line of a tool's arguments or result, in characters.
 const WIDTH: usize = 140;
 
+/// Longest answer, in characters.
+const LONGEST_ANSWER: usize = 20_000;
+
 /// Prints the run: with a spinner on a terminal, as plain lines into a pipe, or not at all.
 pub struct Display {
     silent: bool,
@@ -181,8 +184,20 @@ impl Display {
                 Value::String(text) => text.clone(),
                 other => one_line(&other.to_string()),
             };
-            for line in answer.lines() {
+            // An answer is shown whole, a data dump is not.
+            let end = answer
+                .char_indices()
+                .nth(LONGEST_ANSWER)
+                .map(|(end, _)| end);
+            for line in answer
+                .get(..end.unwrap_or(answer.len()))
+                .unwrap_or_default()
+                .lines()
+            {
                 self.line(&format!("  {line}"));
+            }
+            if end.is_some() {
+                self.line(&format!("  ... ({} bytes in all)", answer.len()));
             }
         }
         if let Some(error) = error {

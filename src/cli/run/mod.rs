@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use self::dag_run::DagRunner;
 use self::display::Display;
-use super::dag_files::{self, Place};
+use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::Config;
 use crate::control_plane::ControlPlane;
 use crate::control_plane::resolve::Resolver;
@@ -139,7 +139,9 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
         Arc::clone(&plane) as Arc<dyn ControlPlane>,
         masker.clone(),
     );
-    let (file, interpreter) = dag_files::load(&place, &config, &resolver, runtime.handle())?;
+    let current = CurrentTask::default();
+    let (file, interpreter) =
+        dag_files::load(&place, &config, &resolver, runtime.handle(), &current)?;
     let dag = choose(file, &arguments)?;
     if let Some(task_id) = &arguments.task_id
         && !dag.tasks.iter().any(|task| task.task_id == *task_id)
@@ -172,6 +174,7 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
         config,
         masker,
         interpreter: Arc::new(interpreter),
+        current,
         display: Arc::new(if arguments.json {
             Display::silent()
         } else {

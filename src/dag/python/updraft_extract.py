@@ -213,7 +213,7 @@ def _agent(settings):
         "system_prompt": argument(settings.system_prompt),
         "agent_params": argument(agent_params),
         "message_history": argument(settings.message_history),
-        "usage_limits": argument(_limits(settings.usage_limits)),
+        "usage_limits": _usage_limits(settings.usage_limits),
         "output_type": _output_type(settings.output_type),
         "toolsets": [_toolset(toolset) for toolset in toolsets or ()],
         "capabilities": [argument(capability) for capability in settings.capabilities or ()],
@@ -225,17 +225,17 @@ def _agent(settings):
     }
 
 
-def _limits(limits):
-    """A `UsageLimits` object as the dict of its fields, which means the same."""
+def _usage_limits(limits):
+    """A `UsageLimits` object as the envelope of its fields; a dict or a template as it is."""
     from sys import modules
 
     usage = modules.get("pydantic_ai.usage")
     if usage is None or not isinstance(limits, usage.UsageLimits):
-        return limits
+        return argument(limits)
     fields = {name: getattr(limits, name) for name in limits._keyword}
     if fields["cost_limit"] is not None:
         fields["cost_limit"] = str(fields["cost_limit"])
-    return fields
+    return {"__classname__": "pydantic_ai.usage.UsageLimits", "__version__": 0, "__data__": argument(fields)}
 
 
 def _output_type(output_type):
