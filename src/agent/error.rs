@@ -37,6 +37,14 @@ pub enum AgentError {
         max_tokens.as_deref().unwrap_or("provider default")
     )]
     OutputTokenLimitExceeded { max_tokens: Option<String> },
+    /// The response was cut off within a tool call, and the model has no corrections left.
+    #[error(
+        "Model token limit ({}) exceeded while generating a tool call, resulting in incomplete arguments. Increase the \
+         `max_tokens` model setting, or simplify the prompt to result in a shorter response that will fit within the \
+         limit.",
+        max_tokens.as_deref().unwrap_or("provider default")
+    )]
+    IncompleteToolCall { max_tokens: Option<String> },
     /// The provider's safety system held the response back. `reasons` are its own words, `body` the response.
     #[error("Content filter triggered.{reasons}, body:\n{body}")]
     ContentFilter { reasons: String, body: String },

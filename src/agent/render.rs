@@ -42,6 +42,12 @@ pub fn arguments_object(raw: &str) -> Map<String, Value> {
     }
 }
 
+/// Did the model write arguments that can be read?
+#[must_use]
+pub fn is_arguments_object(raw: &str) -> bool {
+    raw.is_empty() || serde_json::from_str::<Map<String, Value>>(raw).is_ok()
+}
+
 /// A call's arguments as they go back to the model: parsed and written again without white space.
 #[must_use]
 pub fn arguments_text(raw: &str) -> String {

@@ -14,6 +14,7 @@ use super::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent,
 };
 use super::model::{Model, RequestParameters};
+use super::render::is_arguments_object;
 use super::spans::{RunSpan, Telemetry};
 use super::tool_calls::{RetryCounts, Tools};
 use super::toolset::Toolset;
@@ -204,12 +205,14 @@ impl Agent {
                     check_unique_ids(&calls)?;
                     self.limits
                         .check_before_tool_calls(&state.usage, calls.len() as u64)?;
+                    let prepared = tools
+                        .prepare(&calls, &state.retries, self.retries.tools, span)
+                        .map_err(|error| self.cut_off(&response).unwrap_or(error))?;
                     next = tools
                         .run(
-                            &calls,
+                            prepared,
                             &mut state.retries,
                             &mut state.usage,
-                            self.retries.tools,
                             state.turn,
                             span,
                         )
@@ -263,15 +266,31 @@ impl Agent {
         }
     }
 
+    fn max_tokens(&self) -> Option<String> {
+        let set = self
+            .settings
+            .get("max_tokens")
+            .filter(|value| !value.is_null());
+        set.map(ToString::to_string)
+    }
+
+    /// Was the response cut off within a tool call? Then that, and not the call, is what is wrong.
+    fn cut_off(&self, response: &ModelResponse) -> Option<AgentError> {
+        let Some(ResponsePart::ToolCall(call)) = response.parts.last() else {
+            return None;
+        };
+        let cut =
+            response.finish_reason.as_deref() == Some("length") && !is_arguments_object(&call.args);
+        cut.then(|| AgentError::IncompleteToolCall {
+            max_tokens: self.max_tokens(),
+        })
+    }
+
     /// An empty response that asking again would not improve.
     fn refuse_hopeless(&self, response: &ModelResponse, ids: Ids<'_>) -> Result<(), AgentError> {
         match response.finish_reason.as_deref() {
             Some("length") => Err(AgentError::OutputTokenLimitExceeded {
-                max_tokens: self
-                    .settings
-                    .get("max_tokens")
-                    .filter(|value| !value.is_null())
-                    .map(ToString::to_string),
+                max_tokens: self.max_tokens(),
             }),
             Some("content_filter") => Err(AgentError::ContentFilter {
                 reasons: filter_reasons(&response.provider_details),

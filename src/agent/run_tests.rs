@@ -355,6 +355,41 @@ async fn a_second_failing_turn_of_one_tool_ends_the_run() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_wrong_once_too_often_keeps_the_calls_beside_it_from_being_made() {
+    let model = Playback::new(vec![
+        calls("a", &[("nope", "{}")]),
+        calls("b", &[("work", &how("well")), ("nope", "{}")]),
+    ]);
+    let outcome = agent(&model, vec![Arc::new(Workshop::default())])
+        .run(input())
+        .await;
+    assert!(
+        outcome
+            .output
+            .unwrap_err()
+            .to_string()
+            .starts_with("Tool 'nope' exceeded max retries count of 1.")
+    );
+    assert_eq!(outcome.usage.tool_calls, 0);
+}
+
+#[tokio::test]
+async fn a_response_cut_off_within_a_call_says_so_when_no_correction_is_left() {
+    let cut = |prefix: &str| ModelResponse {
+        finish_reason: Some("length".to_owned()),
+        ..calls(prefix, &[("work", "{\"how\": \"we")])
+    };
+    let text = fails_with(vec![cut("a"), cut("b")]).await;
+    assert!(
+        text.starts_with(
+            "Model token limit (provider default) exceeded while generating a tool call, resulting in incomplete \
+             arguments."
+        ),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn a_success_between_two_failures_resets_the_count() {
     let model = Playback::new(vec![
         calls("a", &[("work", &how("badly"))]),

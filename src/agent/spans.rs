@@ -363,6 +363,7 @@ fn error_class(error: &AgentError) -> &'static str {
         | AgentError::DuplicateToolCallIds { .. } => "UnexpectedModelBehavior",
         AgentError::Model(_) => "ModelAPIError",
         AgentError::OutputTokenLimitExceeded { .. } => "OutputTokenLimitExceeded",
+        AgentError::IncompleteToolCall { .. } => "IncompleteToolCall",
         AgentError::ContentFilter { .. } => "ContentFilterError",
         AgentError::ToolNameConflict { .. } => "UserError",
         AgentError::Tool(_) => "Exception",

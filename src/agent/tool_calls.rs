@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::arguments::{InvalidArguments, validate};
+use super::arguments::validate;
 use super::error::AgentError;
 use super::events;
 use super::message::{RequestPart, ToolCall, ToolOutcome, ToolReturn};
 use super::render::tool_result_text;
-use super::spans::{RunSpan, ToolAttempt};
+use super::spans::{RunSpan, ToolAttempt, ToolSpan};
 use super::toolset::{ToolDefinition, ToolError, Toolset};
 use super::usage::RunUsage;
 use crate::airflow::python_text::repr_str;
@@ -87,50 +87,63 @@ impl<'a> Tools<'a> {
             .find(|(definition, _)| definition.name == name)
     }
 
-    /// Calls that may overlap, in groups that may not: a sequential tool is a group of its own.
-    fn groups<'c>(&self, calls: &'c [ToolCall]) -> Vec<Vec<(usize, &'c ToolCall)>> {
-        let mut groups: Vec<Vec<(usize, &ToolCall)>> = Vec::new();
-        let mut open = false;
-        for (index, call) in calls.iter().enumerate() {
-            let barrier = self
-                .find(&call.tool_name)
-                .is_some_and(|(definition, _)| definition.sequential);
-            match groups.last_mut() {
-                Some(group) if open && !barrier => group.push((index, call)),
-                _ => groups.push(vec![(index, call)]),
-            }
-            open = !barrier;
-        }
-        groups
+    /// Looks the tools up and validates the arguments, before any of the calls is made.
+    ///
+    /// # Errors
+    /// A call that is wrong once too often ends the run, so that no call beside it is made either.
+    pub(super) fn prepare<'c>(
+        &self,
+        calls: &'c [ToolCall],
+        retries: &RetryCounts,
+        default_max_retries: u32,
+        span: &RunSpan,
+    ) -> Result<Vec<Prepared<'c>>, AgentError> {
+        calls
+            .iter()
+            .enumerate()
+            .map(|(index, call)| {
+                let tool = self.find(&call.tool_name);
+                let refusal = |content, cause| Err(Refusal { content, cause });
+                let arguments = match tool {
+                    None => refusal(self.unknown(&call.tool_name), Some("unknown_tool")),
+                    Some((definition, _)) => validate(&call.args, &definition.parameters)
+                        .or_else(|error| refusal(error.0, None)),
+                };
+                let prepared = Prepared {
+                    index,
+                    call,
+                    arguments,
+                    sequential: tool.is_some_and(|(definition, _)| definition.sequential),
+                    failed_turns: retries.of(&call.tool_name),
+                    max_retries: tool
+                        .and_then(|(definition, _)| definition.max_retries)
+                        .unwrap_or(default_max_retries),
+                };
+                if let Err(refusal) = &prepared.arguments {
+                    prepared.check_budget(refusal, &span.tool(call))?;
+                }
+                Ok(prepared)
+            })
+            .collect()
     }
 
-    /// Runs the calls and returns their results in call order. The first failure that ends the run drops what is still
+    /// Makes the calls and returns their results in call order. The first failure that ends the run drops what is still
     /// running.
     pub(super) async fn run(
         &self,
-        calls: &[ToolCall],
+        calls: Vec<Prepared<'_>>,
         retries: &mut RetryCounts,
         usage: &mut RunUsage,
-        default_max_retries: u32,
         turn: u64,
         span: &RunSpan,
     ) -> Result<Vec<RequestPart>, AgentError> {
         let mut results: Vec<(usize, ToolReturn)> = Vec::with_capacity(calls.len());
         let mut failed = HashSet::new();
         let mut succeeded = HashSet::new();
-        for group in self.groups(calls) {
+        for group in groups(calls) {
             let mut running: FuturesUnordered<_> = group
                 .into_iter()
-                .map(|(index, call)| {
-                    let attempt = retries.of(&call.tool_name);
-                    async move {
-                        (
-                            index,
-                            self.run_one(call, attempt, default_max_retries, turn, span)
-                                .await,
-                        )
-                    }
-                })
+                .map(|call| async move { (call.index, self.run_one(call, turn, span).await) })
                 .collect();
             while let Some((index, result)) = running.next().await {
                 let result = result?;
@@ -157,58 +170,38 @@ impl<'a> Tools<'a> {
 
     async fn run_one(
         &self,
-        call: &ToolCall,
-        failed_turns: u32,
-        default_max_retries: u32,
+        mut prepared: Prepared<'_>,
         turn: u64,
         span: &RunSpan,
     ) -> Result<ToolReturn, AgentError> {
+        let call = prepared.call;
         events::tool_call(turn, call);
         let tool_span = span.tool(call);
         let started = Instant::now();
-        let (max_retries, result) = match self.find(&call.tool_name) {
-            None => (
-                default_max_retries,
-                Err(CallError::Retry(
-                    self.unknown(&call.tool_name),
-                    Some("unknown_tool"),
-                )),
-            ),
-            Some((definition, toolset)) => (
-                definition.max_retries.unwrap_or(default_max_retries),
-                call_tool(definition, toolset, call).await,
-            ),
+        let arguments = std::mem::replace(&mut prepared.arguments, Ok(Map::new()));
+        let result = match (arguments, self.find(&call.tool_name)) {
+            (Ok(arguments), Some((_, toolset))) => call_tool(toolset, call, arguments).await,
+            (Ok(_), None) => Err(CallError::Fatal(format!(
+                "the tool {} is gone",
+                call.tool_name
+            ))),
+            (Err(refusal), _) => Err(CallError::Retry(refusal)),
         };
+        let ended =
+            |outcome, text: &str| events::tool_return(turn, call, outcome, text, started.elapsed());
         let (outcome, content) = match result {
             Ok(content) => (ToolOutcome::Success, content),
-            Err(CallError::Retry(content, cause)) => {
-                tool_span.retry(
-                    &ToolAttempt {
-                        attempt: failed_turns + 1,
-                        max_retries,
-                        cause,
-                    },
-                    &content,
-                );
-                if failed_turns >= max_retries {
-                    events::tool_return(
-                        turn,
-                        call,
-                        None,
-                        &tool_result_text(&content),
-                        started.elapsed(),
-                    );
-                    return Err(AgentError::ToolRetriesExceeded {
-                        tool_name: call.tool_name.clone(),
-                        max_retries,
-                    });
+            Err(CallError::Retry(refusal)) => {
+                if let Err(error) = prepared.check_budget(&refusal, &tool_span) {
+                    ended(None, &tool_result_text(&refusal.content));
+                    return Err(error);
                 }
-                (ToolOutcome::Retried, content)
+                (ToolOutcome::Retried, refusal.content)
             }
             Err(CallError::Failed(text)) => (ToolOutcome::Failed, Value::String(text)),
             Err(CallError::Fatal(text)) => {
                 tool_span.fail(&text);
-                events::tool_return(turn, call, None, &text, started.elapsed());
+                ended(None, &text);
                 return Err(AgentError::Tool(text));
             }
         };
@@ -216,7 +209,7 @@ impl<'a> Tools<'a> {
         if outcome == ToolOutcome::Success {
             tool_span.succeed(&text);
         }
-        events::tool_return(turn, call, Some(outcome), &text, started.elapsed());
+        ended(Some(outcome), &text);
         Ok(ToolReturn {
             tool_name: call.tool_name.clone(),
             tool_call_id: call.tool_call_id.clone(),
@@ -245,26 +238,75 @@ impl<'a> Tools<'a> {
     }
 }
 
+/// A call that is ready to be made, or to be refused.
+pub(super) struct Prepared<'c> {
+    index: usize,
+    call: &'c ToolCall,
+    arguments: Result<Map<String, Value>, Refusal>,
+    sequential: bool,
+    failed_turns: u32,
+    max_retries: u32,
+}
+
+/// What the model is told of a call it should make otherwise, and the cause where pydantic-ai names one.
+struct Refusal {
+    content: Value,
+    cause: Option<&'static str>,
+}
+
+impl Prepared<'_> {
+    fn check_budget(&self, refusal: &Refusal, span: &ToolSpan) -> Result<(), AgentError> {
+        let attempt = ToolAttempt {
+            attempt: self.failed_turns + 1,
+            max_retries: self.max_retries,
+            cause: refusal.cause,
+        };
+        span.retry(&attempt, &refusal.content);
+        if self.failed_turns < self.max_retries {
+            return Ok(());
+        }
+        Err(AgentError::ToolRetriesExceeded {
+            tool_name: self.call.tool_name.clone(),
+            max_retries: self.max_retries,
+        })
+    }
+}
+
+/// Calls that may overlap, in groups that may not: a sequential tool is a group of its own.
+fn groups(calls: Vec<Prepared<'_>>) -> Vec<Vec<Prepared<'_>>> {
+    let mut groups: Vec<Vec<Prepared<'_>>> = Vec::new();
+    let mut open = false;
+    for call in calls {
+        let barrier = call.sequential;
+        match groups.last_mut() {
+            Some(group) if open && !barrier => group.push(call),
+            _ => groups.push(vec![call]),
+        }
+        open = !barrier;
+    }
+    groups
+}
+
 /// Why a call has no ordinary result.
 enum CallError {
-    /// What the model is told, and the cause where pydantic-ai names one.
-    Retry(Value, Option<&'static str>),
+    Retry(Refusal),
     Failed(String),
     Fatal(String),
 }
 
 async fn call_tool(
-    definition: &ToolDefinition,
     toolset: &Arc<dyn Toolset>,
     call: &ToolCall,
+    arguments: Map<String, Value>,
 ) -> Result<Value, CallError> {
-    let arguments = validate(&call.args, &definition.parameters)
-        .map_err(|InvalidArguments(items)| CallError::Retry(items, None))?;
     toolset
         .call(&call.tool_name, arguments)
         .await
         .map_err(|error| match error {
-            ToolError::Retry(text) => CallError::Retry(Value::String(text), None),
+            ToolError::Retry(text) => CallError::Retry(Refusal {
+                content: Value::String(text),
+                cause: None,
+            }),
             ToolError::Failed(text) => CallError::Failed(text),
             ToolError::Fatal(text) => CallError::Fatal(text),
         })

@@ -559,3 +559,7 @@ fn usage(usage: Option<&Value>) -> RequestUsage {
         cost: None,
     }
 }
+
+#[cfg(test)]
+#[path = "openai_chat_tests.rs"]
+mod tests;

@@ -93,3 +93,119 @@ impl Toolset for LoggingToolset {
         self.wrapped.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+    use tracing::field::{Field, Visit};
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+    use super::*;
+
+    /// Keeps the lines of the task log.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    struct Message(String);
+
+    impl Visit for Message {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            if field.name() == "message" {
+                let _ = write!(self.0, "{value:?}");
+            }
+        }
+    }
+
+    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Lines {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+            if event.metadata().target() == "airflow.task" {
+                let mut message = Message(format!("{} ", event.metadata().level()));
+                event.record(&mut message);
+                self.0.lock().unwrap().push(message.0);
+            }
+        }
+    }
+
+    struct Obedient;
+
+    #[async_trait]
+    impl Toolset for Obedient {
+        fn id(&self) -> String {
+            "obedient".to_owned()
+        }
+
+        fn label(&self) -> &'static str {
+            "Obedient"
+        }
+
+        async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+            Ok(Vec::new())
+        }
+
+        async fn call(&self, name: &str, _: Map<String, Value>) -> Result<Value, ToolError> {
+            match name {
+                "retry" => Err(ToolError::Retry("try again".to_owned())),
+                "failed" => Err(ToolError::Failed("no".to_owned())),
+                "fatal" => Err(ToolError::Fatal("broken".to_owned())),
+                "hang" => std::future::pending().await,
+                _ => Ok(Value::Null),
+            }
+        }
+    }
+
+    /// The lines of one call.
+    async fn lines(name: &str, args: Value) -> Vec<String> {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::registry().with(lines.clone());
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let toolset = LoggingToolset::new(Arc::new(Obedient), "operator");
+        let Value::Object(args) = args else {
+            panic!("arguments are an object")
+        };
+        let _ = tokio::time::timeout(Duration::from_millis(20), toolset.call(name, args)).await;
+        let lines = lines.0.lock().unwrap().clone();
+        lines
+    }
+
+    #[tokio::test]
+    async fn a_call_is_a_group_with_its_arguments_and_its_duration() {
+        assert_eq!(
+            lines("query", json!({"sql": "é"})).await,
+            [
+                "INFO ::group::Tool call: query",
+                "DEBUG Tool args: {\"sql\": \"\\u00e9\"}",
+                "INFO Tool query returned in 0.00s",
+                "INFO ::endgroup::",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn each_kind_of_failure_has_its_line() {
+        assert_eq!(
+            lines("retry", json!({})).await[1],
+            "INFO Tool retry requested ModelRetry after 0.00s: try again"
+        );
+        assert_eq!(
+            lines("failed", json!({})).await[1],
+            "INFO Tool failed requested ToolFailed after 0.00s: no"
+        );
+        assert_eq!(
+            lines("fatal", json!({})).await[1..],
+            ["INFO ::endgroup::", "ERROR Tool fatal failed after 0.00s"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_closes_its_group() {
+        assert_eq!(
+            lines("hang", json!({})).await,
+            ["INFO ::group::Tool call: hang", "INFO ::endgroup::"]
+        );
+    }
+}

@@ -62,3 +62,56 @@ impl Toolset for MaskingToolset {
         self.wrapped.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Leaky;
+
+    #[async_trait]
+    impl Toolset for Leaky {
+        fn id(&self) -> String {
+            "leaky".to_owned()
+        }
+
+        fn label(&self) -> &'static str {
+            "Leaky"
+        }
+
+        async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+            Err(ToolError::Fatal("no tools for made-up-secret".to_owned()))
+        }
+
+        async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+            match name {
+                "retry" => Err(ToolError::Retry("bad made-up-secret".to_owned())),
+                "fatal" => Err(ToolError::Fatal("broken made-up-secret".to_owned())),
+                _ => Ok(json!({"made-up-secret": ["x made-up-secret y", 1], "args": args})),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn results_and_errors_hold_no_secret_that_the_masker_knows() {
+        let masker = Masker::new();
+        let toolset = MaskingToolset::new(Arc::new(Leaky), masker.clone());
+        let call = |name: &'static str| toolset.call(name, Map::new());
+        assert_eq!(
+            call("ok").await.unwrap(),
+            json!({"made-up-secret": ["x made-up-secret y", 1], "args": {}})
+        );
+        masker.add_secret("made-up-secret");
+        assert_eq!(
+            call("ok").await.unwrap(),
+            json!({"***": ["x *** y", 1], "args": {}})
+        );
+        assert!(matches!(call("retry").await, Err(ToolError::Retry(text)) if text == "bad ***"));
+        assert!(matches!(call("fatal").await, Err(ToolError::Fatal(text)) if text == "broken ***"));
+        assert!(
+            matches!(toolset.tools().await, Err(ToolError::Fatal(text)) if text == "no tools for ***")
+        );
+    }
+}

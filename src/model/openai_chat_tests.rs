@@ -1,0 +1,160 @@
+//! What the recorded runs in `tests/corpus/parity` don't show: other providers' dialects and odd responses.
+
+use pretty_assertions::assert_eq;
+use wiremock::matchers::{header, method, path, query_param};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+use super::*;
+use crate::agent::message::ModelRequest;
+use crate::model::chat_providers::chat_provider;
+
+fn model(prefix: &str, base_url: &str) -> OpenAiChat {
+    let endpoint = Endpoint::bearer(base_url, "made-up-key").unwrap();
+    OpenAiChat::new("mock-model", *chat_provider(prefix).unwrap(), endpoint).unwrap()
+}
+
+fn read(prefix: &str, message: &Value) -> Vec<ResponsePart> {
+    let body = json!({"id": "1", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}]});
+    model(prefix, "http://localhost").read(&body).unwrap().parts
+}
+
+fn thinking(content: &str, id: &str) -> ResponsePart {
+    ResponsePart::Thinking(Thinking {
+        content: content.to_owned(),
+        id: Some(id.to_owned()),
+        provider_name: Some("openai".to_owned()),
+    })
+}
+
+#[tokio::test]
+async fn azure_has_the_deployment_in_the_path_and_its_own_header() {
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .and(path("/openai/deployments/mock-model/chat/completions"))
+        .and(query_param("api-version", "2026-01-01"))
+        .and(header("api-key", "made-up-key"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({
+            "id": "1", "model": "mock-model", "choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}],
+        })))
+        .mount(&server)
+        .await;
+    let mut headers = HeaderMap::new();
+    headers.insert("api-key", secret_header("made-up-key").unwrap());
+    let endpoint = Endpoint {
+        base_url: format!("{}/openai/deployments/mock-model", server.uri()),
+        query: "?api-version=2026-01-01".to_owned(),
+        headers,
+    };
+    let model = OpenAiChat::new("mock-model", *chat_provider("azure").unwrap(), endpoint).unwrap();
+    let messages = [Message::Request(ModelRequest {
+        parts: vec![RequestPart::UserPrompt(UserContent::Text(
+            "Hello?".to_owned(),
+        ))],
+        instructions: Vec::new(),
+    })];
+    let response = model
+        .request(&messages, &RequestParameters::default())
+        .await
+        .unwrap();
+    assert_eq!(response.parts, vec![ResponsePart::Text("Hi.".to_owned())]);
+    assert_eq!(response.provider_name, "azure");
+    assert!(response.usage.unmeasured);
+}
+
+#[test]
+fn the_length_limit_has_the_name_that_the_provider_knows() {
+    let settings = Map::from_iter([("max_tokens".to_owned(), json!(9))]);
+    let parameters = RequestParameters {
+        settings,
+        ..RequestParameters::default()
+    };
+    assert_eq!(
+        model("openai-chat", "http://x").body(&[], &parameters)["max_completion_tokens"],
+        9
+    );
+    assert_eq!(
+        model("deepseek", "http://x").body(&[], &parameters)["max_tokens"],
+        9
+    );
+}
+
+#[test]
+fn thinking_is_found_in_its_own_field_or_between_tags() {
+    let text = |text: &str| ResponsePart::Text(text.to_owned());
+    assert_eq!(
+        read(
+            "openai-chat",
+            &json!({"content": "A.", "reasoning": "Hm.", "reasoning_content": "Hm."})
+        ),
+        vec![thinking("Hm.", "reasoning"), text("A.")]
+    );
+    assert_eq!(
+        read(
+            "openai-chat",
+            &json!({"content": "<think>Hm.</think>\n\nA."})
+        ),
+        vec![thinking("Hm.", "content"), text("\n\nA.")]
+    );
+    assert_eq!(
+        read("openai-chat", &json!({"content": "a<think>b"})),
+        vec![text("a"), text("b")]
+    );
+}
+
+#[test]
+fn thinking_goes_back_as_it_came_only_where_it_came_from() {
+    let said = |part: ResponsePart| ModelResponse {
+        parts: vec![part, ResponsePart::Text("A.".to_owned())],
+        ..ModelResponse::default()
+    };
+    let openai = model("openai-chat", "http://x");
+    assert_eq!(
+        openai.assistant(&said(thinking("Hm.", "reasoning"))),
+        Some(json!({"role": "assistant", "reasoning": "Hm.", "content": "A."}))
+    );
+    assert_eq!(
+        openai.assistant(&said(thinking("Hm.", "content"))),
+        Some(json!({"role": "assistant", "content": "<think>\nHm.\n</think>\n\nA."}))
+    );
+    let foreign = ResponsePart::Thinking(Thinking {
+        content: "Hm.".to_owned(),
+        ..Thinking::default()
+    });
+    assert_eq!(
+        model("deepseek", "http://x").assistant(&said(foreign)),
+        Some(json!({"role": "assistant", "reasoning_content": "Hm.", "content": "A."}))
+    );
+}
+
+#[test]
+fn content_in_parts_and_arguments_in_objects_are_understood() {
+    assert_eq!(
+        read(
+            "openai-chat",
+            &json!({"content": [{"type": "text", "text": "A"}, "B", {"type": "reference"}]})
+        ),
+        vec![ResponsePart::Text("AB".to_owned())]
+    );
+    let call = json!({"tool_calls": [{"id": "c", "function": {"name": "query", "arguments": {"sql": "x"}}}]});
+    assert_eq!(
+        read("openai-chat", &call),
+        vec![ResponsePart::ToolCall(ToolCall {
+            tool_name: "query".to_owned(),
+            args: "{\"sql\":\"x\"}".to_owned(),
+            tool_call_id: "c".to_owned(),
+            ..ToolCall::default()
+        })]
+    );
+}
+
+#[test]
+fn a_key_with_a_line_break_is_refused_without_being_shown() {
+    let error = Endpoint::bearer("http://x", "made-up\nkey")
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("can't be sent in an HTTP header") && !error.contains("made-up"),
+        "{error}"
+    );
+}
