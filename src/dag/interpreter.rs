@@ -215,7 +215,7 @@ impl Interpreter {
             files: ReadableFiles::new(&options.bundle_root, &options.readable),
             dag_file: file.to_owned(),
             source,
-            bundle_root: options.bundle_root,
+            bundle_root: std::path::absolute(&options.bundle_root).unwrap_or(options.bundle_root),
             environment: visible_environment(std::env::vars_os().filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.into_string().ok()?))
             })),

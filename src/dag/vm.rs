@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -138,7 +139,9 @@ impl Vm {
                     }
                 }
             };
-            call().map_err(|error| describe(&error, vm))
+            let answer = call().map_err(|error| describe(&error, vm));
+            flush(vm);
+            answer
         });
         drop(executing);
         let (young, middle, old) = gc_state().get_count();
@@ -170,11 +173,8 @@ impl Vm {
 
     /// Ends this Python and frees what it holds, unless other interpreters keep running code.
     pub fn end(self) {
-        self.interpreter.enter(|vm| {
-            vm.state
-                .finalizing
-                .store(true, std::sync::atomic::Ordering::Release)
-        });
+        self.interpreter
+            .enter(|vm| vm.state.finalizing.store(true, Ordering::Release));
         for _ in 0..50 {
             if let Ok(_alone) = EXECUTING.try_write() {
                 self.interpreter.enter(VirtualMachine::finalize_modules);
@@ -185,19 +185,42 @@ impl Vm {
     }
 }
 
+/// Sends the last line of what was printed, if it has no end, to the log.
+fn flush(vm: &VirtualMachine) {
+    for stream in ["stdout", "stderr"] {
+        // Dag code may have put anything there.
+        if let Ok(stream) = vm.sys_module.get_attr(stream, vm) {
+            let _ = vm.call_method(&stream, "flush", ());
+        }
+    }
+}
+
 /// An argument of `Vm::call`.
 pub(super) enum Text {
     Text(String),
     Number(u64),
 }
 
-/// An exception with its traceback, for a fault of our own modules.
+/// An exception with its calls, for a fault of our own modules.
+///
+/// Without the source lines that Python would show: the virtual machine reads them from any file that the code names.
 fn describe(error: &PyBaseExceptionRef, vm: &VirtualMachine) -> String {
-    let mut text = String::new();
-    match vm.write_exception(&mut text, error) {
-        Ok(()) => text.trim_end().to_owned(),
-        Err(_) => error.class().name().to_string(),
+    let mut text = error.class().name().to_string();
+    if let Ok(message) = error.as_object().str(vm) {
+        text += &format!(": {message}");
     }
+    let mut traceback = error.__traceback__();
+    while let Some(call) = traceback {
+        let code = &call.frame.code;
+        text += &format!(
+            ", in {}:{} ({})",
+            code.source_path(),
+            call.lineno,
+            code.obj_name
+        );
+        traceback = call.next.lock().clone();
+    }
+    text
 }
 
 #[cfg(test)]

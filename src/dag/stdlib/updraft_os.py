@@ -354,9 +354,49 @@ class LogStream(_io._TextIOBase):
 
 
 def excepthook(kind, error, trace):
-    import traceback
+    import updraft_log
 
-    traceback.print_exception(kind, error, trace)
+    updraft_log.excepthook(kind, error, trace)
+
+
+def unraisablehook(unraisable):
+    import updraft_log
+
+    updraft_log.unraisablehook(unraisable)
+
+
+class AfterImport:
+    """Finds the modules that report something, and connects them to the task log once they are imported."""
+
+    def __init__(self):
+        self.waiting = {"logging", "warnings", "threading"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.waiting:
+            return None
+        self.waiting.remove(name)
+        if not self.waiting:
+            sys.meta_path.remove(self)
+        spec = _frozen_importlib.FrozenImporter.find_spec(name)
+        spec.loader = ThenConnect(spec.loader)
+        return spec
+
+
+class ThenConnect:
+    """A loader that executes the module, and then has it connected."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        import updraft_log
+
+        updraft_log.AFTER[module.__name__](module)
 
 
 def _limited(set_limit, most):
@@ -425,6 +465,7 @@ def install(most_recursion):
     sys.stdout = sys.__stdout__ = LogStream("stdout", "info")
     sys.stderr = sys.__stderr__ = LogStream("stderr", "error")
     sys.excepthook = sys.__excepthook__ = excepthook
+    sys.unraisablehook = sys.__unraisablehook__ = unraisablehook
     sys.dont_write_bytecode = True
     sys.path[:] = []
     sys.argv = ["airflow"]
@@ -432,4 +473,5 @@ def install(most_recursion):
     _frozen_importlib._install_external_importers()
     import updraft_unavailable
 
+    sys.meta_path.insert(0, AfterImport())
     sys.meta_path.append(updraft_unavailable.Finder())

@@ -98,7 +98,9 @@ fn python_in(bundle: &Path, source: &str, host: Arc<TestHost>) -> Result<String,
                     None => String::new(),
                 })
             };
-            run().map_err(|error| describe(&error, vm))
+            let answer = run().map_err(|error| describe(&error, vm));
+            flush(vm);
+            answer
         });
         vm.end();
         answer
@@ -286,15 +288,33 @@ answer.append(type(outside).__name__)
 }
 
 #[test]
-fn what_is_printed_becomes_records_of_the_task_log() {
+fn what_python_prints_logs_and_warns_of_becomes_records_of_the_task_log() {
     let host = Arc::new(TestHost::default());
     let folder = tempfile::tempdir().unwrap();
     let source = "
-import sys, warnings
+import sys
 print('one', 2)
 print('part', end='')
 print(' of a line')
 sys.stderr.write('oops\\n')
+import logging, warnings, threading
+log = logging.getLogger('my.logger')
+log.info('%s items', 3)
+log.debug('unseen')
+try:
+    1 / 0
+except ZeroDivisionError as error:
+    try:
+        raise ValueError('no') from error
+    except ValueError:
+        log.exception('failed')
+warnings.warn('careful', UserWarning)
+def boom():
+    raise KeyError('k')
+thread = threading.Thread(target=boom, name='T')
+thread.start()
+thread.join()
+print('unfinished', end='')
 ";
     python_in(folder.path(), source, host.clone()).unwrap();
     let logged = host.logged.lock().unwrap();
@@ -306,8 +326,38 @@ sys.stderr.write('oops\\n')
         ("task.stdout", "info", "one 2"),
         ("task.stdout", "info", "part of a line"),
         ("task.stderr", "error", "oops"),
+        ("my.logger", "info", "3 items"),
+        ("my.logger", "error", "failed"),
+        ("py.warnings", "warning", "careful"),
+        ("task.stderr", "error", "Exception in thread T"),
+        ("task.stdout", "info", "unfinished"),
     ];
     assert_eq!(seen, expected);
+    let file = folder.path().join("dag.py").display().to_string();
+    let frame = |lineno: u32, name: &str| json!({"filename": file, "lineno": lineno, "name": name});
+    let detail = |kind: &str, text: &str, is_cause: bool, frames: Value| {
+        json!({
+            "exc_type": kind, "exc_value": text, "exc_notes": [], "syntax_error": null, "is_cause": is_cause,
+            "frames": frames, "is_group": false, "exceptions": []
+        })
+    };
+    assert_eq!(
+        logged[4].fields["error_detail"],
+        json!([
+            detail("ValueError", "no", false, json!([frame(15, "<module>")])),
+            detail(
+                "ZeroDivisionError",
+                "division by zero",
+                true,
+                json!([frame(12, "<module>")])
+            ),
+        ])
+    );
+    assert_eq!(logged[5].fields["lineno"], json!(18));
+    assert_eq!(
+        logged[6].fields["error_detail"][0]["exc_type"],
+        json!("KeyError")
+    );
 }
 
 #[test]
