@@ -7,6 +7,7 @@
     reason = "a test that can't go on fails, and says where"
 )]
 
-mod parity;
 mod local_run;
+mod parity;
 mod sql_corpus;
+mod task_process;
