@@ -1,7 +1,7 @@
 //! One file per command. Only this folder and `main.rs` print for a person.
 //!
 //! A command is a file with `Arguments` (clap) and `run(Arguments) -> anyhow::Result<ExitCode>`, a variant of
-//! [`Command`] and an arm in [`main`].
+//! `Command` and an arm in [`main`].
 //!
 //! Exit statuses: 0 all went well; 1 a task failed, or the command could not do its work; 2 wrong usage.
 

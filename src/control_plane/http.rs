@@ -52,7 +52,8 @@ pub fn client(config: &Config, connect_timeout: Duration) -> Result<Client, Http
     let mut builder = Client::builder()
         .user_agent(concat!("updraft/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect_timeout)
-        .pool_idle_timeout(Duration::from_secs(20))
+        // Airflow's server closes idle connections after 5 s; a request that meets the closing is lost.
+        .pool_idle_timeout(Duration::from_secs(4))
         .redirect(reqwest::redirect::Policy::none());
     for option in ["ssl_cert", "ssl_ca_file"] {
         if let Some(path) = config.get_path("api", option)? {

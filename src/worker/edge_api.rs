@@ -445,7 +445,7 @@ impl EdgeApi {
             });
         Err(match status {
             400 if rpc.claim.starts_with("worker/") => EdgeError::Versions {
-                detail: detail.unwrap_or_default(),
+                detail: detail.unwrap_or_default().trim_end_matches('.').to_owned(),
             },
             403 => self.forbidden(date.as_deref(), Utc::now()),
             404 if rpc.claim.starts_with("worker/") || rpc.claim.starts_with("jobs/fetch/") => {

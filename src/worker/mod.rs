@@ -9,6 +9,6 @@ mod settings;
 mod state;
 
 pub use edge_api::{EdgeApi, EdgeError, Signing};
-pub use log_file::{LogFile, LogFolder};
+pub use log_file::{LogFile, LogFileError, LogFolder};
 pub use service::{Shutdown, WorkerError, run};
 pub use settings::{Settings, SettingsError};
