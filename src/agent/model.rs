@@ -73,7 +73,11 @@ pub enum ModelError {
     #[error("{0}")]
     Connection(String),
     /// No model of a fallback chain answered. `errors` say why, in the chain's order.
-    #[error("All models from FallbackModel failed ({} sub-exceptions)", errors.len())]
+    #[error(
+        "All models from FallbackModel failed ({} sub-exceptions): {}",
+        errors.len(),
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
     AllFailed { errors: Vec<ModelError> },
     /// The answer made no sense.
     #[error("{0}")]

@@ -168,8 +168,7 @@ mod tests {
             panic!("arguments are an object")
         };
         let _ = tokio::time::timeout(Duration::from_millis(20), toolset.call(name, args)).await;
-        let lines = lines.0.lock().unwrap().clone();
-        lines
+        lines.0.lock().unwrap().clone()
     }
 
     #[tokio::test]

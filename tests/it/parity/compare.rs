@@ -25,9 +25,10 @@ static PARSER: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Classes of errors whose texts are Python's own, or hold a dump.
-const PYTHONS_OWN: [&str; 3] = [
+const PYTHONS_OWN: [&str; 4] = [
     "builtins.IndexError",
     "ContentFilterError",
+    "FallbackExceptionGroup",
     "ValidationError",
 ];
 
