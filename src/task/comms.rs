@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -67,9 +67,17 @@ pub struct SupervisorClient {
     outgoing: mpsc::Sender<Outgoing>,
     pending: Arc<Mutex<Pending>>,
     next_id: AtomicI64,
+    /// Trace context of requests that bring none of their own.
+    carrier: OnceLock<BTreeMap<String, String>>,
 }
 
 impl SupervisorClient {
+    /// From now on requests belong to a span: its W3C trace context.
+    pub fn set_carrier(&self, carrier: BTreeMap<String, String>) {
+        // A second call changes nothing: a process has one task span.
+        let _ = self.carrier.set(carrier);
+    }
+
     /// Connects, and waits for the supervisor to say what to run.
     ///
     /// # Errors
@@ -103,6 +111,7 @@ impl SupervisorClient {
                 outgoing,
                 pending,
                 next_id: AtomicI64::new(1),
+                carrier: OnceLock::new(),
             },
             details,
         ))
@@ -216,22 +225,25 @@ impl ControlPlane for SupervisorClient {
         request: TaskRequest,
         carrier: Option<&BTreeMap<String, String>>,
     ) -> Answer {
-        tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(&request, carrier.cloned()))
-            .await
-            .unwrap_or_else(|_| {
-                let kind = request
-                    .to_body()
-                    .get("type")
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                Err(ErrorResponse::new(
-                    ErrorKind::GenericError,
-                    format!(
-                        "the supervisor has not answered {kind} within {} s",
-                        REQUEST_TIMEOUT.as_secs()
-                    ),
-                ))
-            })
+        tokio::time::timeout(
+            REQUEST_TIMEOUT,
+            self.exchange(&request, carrier.or(self.carrier.get()).cloned()),
+        )
+        .await
+        .unwrap_or_else(|_| {
+            let kind = request
+                .to_body()
+                .get("type")
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            Err(ErrorResponse::new(
+                ErrorKind::GenericError,
+                format!(
+                    "the supervisor has not answered {kind} within {} s",
+                    REQUEST_TIMEOUT.as_secs()
+                ),
+            ))
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::airflow::config::{Config, ConfigError};
 use crate::airflow::supervisor::{ErrorResponse, StartupDetails, TaskRequest};
 use crate::control_plane::ControlPlane;
 use crate::secrets::Masker;
-use crate::telemetry::{TaskSpan, Telemetry};
+use crate::telemetry::{TaskSpan, Telemetry, propagate};
 
 /// Why a task process ends without having said how its task ended.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,7 @@ async fn speak(
     // The agent's spans go through the global provider.
     telemetry.install();
     let span = TaskSpan::start(&telemetry, &details.ti);
+    client.set_carrier(propagate(span.context()).into_iter().collect());
     let client = Arc::new(client);
     let ended = task(
         Arc::clone(&client),

@@ -116,7 +116,9 @@ impl Display {
                 "model_response" => {
                     let calls = number("tool_calls");
                     let said = match (one_line(text("text")), calls) {
-                        (said, 0) => said,
+                        (said, 0) if said.is_empty() => "says nothing".to_owned(),
+                        // The answer is shown whole when the task ends.
+                        (_, 0) => "answers".to_owned(),
                         (said, 1) if said.is_empty() => "calls a tool".to_owned(),
                         (said, n) if said.is_empty() => format!("calls {n} tools"),
                         (said, _) => said,
