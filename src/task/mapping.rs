@@ -182,3 +182,168 @@ pub fn arguments(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+    use crate::airflow::config::{Config, Environment};
+    use crate::airflow::supervisor::TaskRequest;
+    use crate::control_plane::ControlPlane;
+    use crate::control_plane::local::LocalControlPlane;
+    use crate::secrets::Masker;
+    use crate::task::context_tests::{dag, task_instance, task_json};
+    use crate::task::services::Services;
+
+    /// Resolves with an upstream task `up` whose result is `upstream`.
+    async fn with_upstream<T: Send + 'static>(
+        upstream: Value,
+        test: impl FnOnce(&Resolver<'_>) -> T + Send + 'static,
+    ) -> T {
+        let plane = LocalControlPlane::new();
+        let set = TaskRequest::SetXCom {
+            key: "return_value".to_owned(),
+            value: upstream,
+            dag_id: "d".to_owned(),
+            run_id: "r".to_owned(),
+            task_id: "up".to_owned(),
+            map_index: None,
+            dag_result: false,
+            mapped_length: None,
+        };
+        plane.handle(set).await.unwrap();
+        let config = Config::new(
+            [("AIRFLOW_HOME", "/nowhere")]
+                .into_iter()
+                .collect::<Environment>(),
+        );
+        let services = Services::new(
+            Arc::new(plane),
+            Arc::new(config),
+            Masker::new(),
+            Arc::new(task_instance("t", 0)),
+        );
+        tokio::task::spawn_blocking(move || {
+            let dag = dag(
+                &json!([task_json("up"), task_json("t")]),
+                &json!({}),
+                &json!({}),
+            );
+            test(&Resolver {
+                services: &services,
+                dag: &dag,
+                task: &dag.tasks[1],
+                templates: None,
+                resolve_object: &|_| panic!("no objects here"),
+            })
+        })
+        .await
+        .unwrap()
+    }
+
+    fn expansion(value: Value) -> Expansion {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_last_argument_of_a_product_varies_fastest() {
+        let product = expansion(
+            json!({"product": [["a", [1, 2]], ["b", {"$": "xcom", "task_id": "up", "key": "return_value"}]]}),
+        );
+        let (count, chosen) = with_upstream(json!(["x", "y", "z"]), move |resolver| {
+            let chosen: Vec<_> = (0..6)
+                .map(|index| {
+                    let arguments = arguments(&product, index, resolver).unwrap();
+                    arguments
+                        .into_iter()
+                        .map(|(name, value)| format!("{name}={value}"))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                })
+                .collect();
+            (count(&product, resolver).unwrap(), chosen)
+        })
+        .await;
+        assert_eq!(count, 6);
+        assert_eq!(
+            chosen,
+            [
+                r#"a=1 b="x""#,
+                r#"a=1 b="y""#,
+                r#"a=1 b="z""#,
+                r#"a=2 b="x""#,
+                r#"a=2 b="y""#,
+                r#"a=2 b="z""#
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_dict_is_mapped_over_as_pairs() {
+        let product = expansion(
+            json!({"product": [["a", {"$": "xcom", "task_id": "up", "key": "return_value"}]]}),
+        );
+        let chosen = with_upstream(json!({"k": 1, "l": 2}), move |resolver| {
+            arguments(&product, 1, resolver).unwrap()
+        })
+        .await;
+        assert_eq!(
+            chosen,
+            [(
+                "a".to_owned(),
+                json!({"__classname__": "builtins.tuple", "__version__": 1, "__data__": ["l", 2]})
+            )]
+        );
+    }
+
+    #[tokio::test]
+    async fn kwargs_come_from_literals_and_from_upstream() {
+        let literal = expansion(json!({"kwargs": [{"x": 1}, {"x": 2, "y": 3}]}));
+        let upstream =
+            expansion(json!({"kwargs": {"$": "xcom", "task_id": "up", "key": "return_value"}}));
+        let (a, b, c) = with_upstream(json!([{"z": 1}, "text"]), move |resolver| {
+            (
+                arguments(&literal, 1, resolver).unwrap(),
+                arguments(&upstream, 0, resolver).unwrap(),
+                arguments(&upstream, 1, resolver).unwrap_err().to_string(),
+            )
+        })
+        .await;
+        assert_eq!(a, [("x".to_owned(), json!(2)), ("y".to_owned(), json!(3))]);
+        assert_eq!(b, [("z".to_owned(), json!(1))]);
+        assert_eq!(
+            c,
+            "expand_kwargs() expects a list[dict], and item 1 is 'text'"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_can_not_be_mapped_over_and_indexes_that_are_not_there_say_so() {
+        let product = || {
+            expansion(
+                json!({"product": [["a", {"$": "xcom", "task_id": "up", "key": "return_value"}]]}),
+            )
+        };
+        let (one, two) = (product(), product());
+        let error = with_upstream(json!("text"), move |resolver| {
+            arguments(&one, 0, resolver).unwrap_err().to_string()
+        })
+        .await;
+        assert_eq!(
+            error,
+            "argument a can't be mapped over: it is 'text', not a list or a dict"
+        );
+        let error = with_upstream(json!([1]), move |resolver| {
+            arguments(&two, 4, resolver).unwrap_err().to_string()
+        })
+        .await;
+        assert!(
+            error.starts_with("map index 4 does not exist: the task expands to 1 task instances"),
+            "{error}"
+        );
+    }
+}

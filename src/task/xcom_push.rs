@@ -142,3 +142,105 @@ fn python_class(value: &Value) -> String {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+    use crate::airflow::config::{Config, Environment};
+    use crate::control_plane::local::LocalControlPlane;
+    use crate::secrets::Masker;
+    use crate::task::context_tests::{task_instance, task_json};
+
+    fn pushed(
+        task: Value,
+        mapped: bool,
+        result: &Value,
+    ) -> Result<Vec<(String, Option<u64>)>, String> {
+        let mut whole = task_json("t");
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(task.as_object().unwrap().clone());
+        let task: Task = serde_json::from_value(whole).unwrap();
+        let config = Config::new(
+            [("AIRFLOW_HOME", "/nowhere")]
+                .into_iter()
+                .collect::<Environment>(),
+        );
+        let services = Services::new(
+            Arc::new(LocalControlPlane::new()),
+            Arc::new(config),
+            Masker::new(),
+            Arc::new(task_instance("t", -1)),
+        );
+        requests(&task, mapped, result, &services)
+            .map(|requests| {
+                requests
+                    .into_iter()
+                    .map(|request| match request {
+                        TaskRequest::SetXCom {
+                            key, mapped_length, ..
+                        } => (key, mapped_length),
+                        other => panic!("{other:?}"),
+                    })
+                    .collect()
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn results_are_pushed_whole_and_multiple_outputs_one_by_one_before() {
+        let key = |name: &str| (name.to_owned(), None);
+        assert_eq!(
+            pushed(json!({}), false, &json!("x")),
+            Ok(vec![key("return_value")])
+        );
+        assert_eq!(pushed(json!({}), false, &Value::Null), Ok(vec![]));
+        assert_eq!(
+            pushed(json!({"do_xcom_push": false}), false, &json!(1)),
+            Ok(vec![])
+        );
+        let multiple = json!({"multiple_outputs": true});
+        assert_eq!(
+            pushed(multiple.clone(), false, &json!({"a": 1, "b": 2})),
+            Ok(vec![key("a"), key("b"), key("return_value")])
+        );
+        assert_eq!(
+            pushed(multiple, false, &json!([1])),
+            Err(
+                "Returned output was type list expected dictionary for multiple_outputs".to_owned()
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn what_others_are_mapped_over_needs_a_length() {
+        let over = json!({"mapped_over": true});
+        assert_eq!(
+            pushed(over.clone(), false, &json!([1, 2])),
+            Ok(vec![("return_value".to_owned(), Some(2))])
+        );
+        assert_eq!(
+            pushed(over.clone(), true, &json!([1, 2])),
+            Ok(vec![("return_value".to_owned(), None)])
+        );
+        assert_eq!(
+            pushed(over.clone(), false, &Value::Null),
+            Err("did not push XCom for task mapping".to_owned())
+        );
+        assert_eq!(
+            pushed(over, false, &json!("text")),
+            Err("unmappable return type \"str\"".to_owned())
+        );
+    }
+
+    #[tokio::test]
+    async fn reserved_keys_are_refused() {
+        assert!(pushed(json!({}), false, &json!({"__id__": 1})).is_err());
+    }
+}
