@@ -160,7 +160,20 @@ def test_return_values_that_are_not_json_are_stored_as_airflow_stores_them(airfl
         "a_tuple": "success",
         "an_object": "failed",
     }
-    print({task: airflow.xcoms(run, task) for task in states})
+    values = {task_id: airflow.xcoms(run, task_id) for task_id in states}
+
+    def encoded(name: str, version: int, data: object) -> dict:
+        return {"return_value": {"__classname__": name, "__version__": version, "__data__": data}}
+
+    utc = encoded("builtins.tuple", 1, ["UTC", "pendulum.tz.timezone.FixedTimezone", 1, True])["return_value"]
+    assert values == {
+        "not_a_number": {},
+        "a_set": encoded("builtins.set", 1, [1]),
+        "a_date": encoded("datetime.date", 2, "2026-01-02"),
+        "a_datetime": encoded("datetime.datetime", 2, {"timestamp": 1767323045.0, "tz": utc}),
+        "a_tuple": encoded("builtins.tuple", 1, [1, "two"]),
+        "an_object": {},
+    }
 
 
 def test_a_tool_result_of_50_megabytes_harms_nobody(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
