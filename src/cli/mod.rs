@@ -5,6 +5,12 @@
 //!
 //! Exit statuses: 0 all went well; 1 a task failed, or the command could not do its work; 2 wrong usage.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    rustdoc::invalid_html_tags,
+    reason = "the doc comments of arguments are help texts for a terminal: [edge] and <name> stand for themselves"
+)]
+
 mod check;
 mod dag_files;
 mod run;

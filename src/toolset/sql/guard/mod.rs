@@ -4,9 +4,9 @@
 //! closed: what is not understood is refused, and a part of the parser's tree that no rule knows is a refusal, too.
 //! No match over the tree has a wildcard arm, so that a newer parser can't bring a node that slips through.
 //!
-//! The order of work: [`lexical`] cuts the text into tokens and statements and refuses text that an engine could read
-//! in another way; [`leading`] says what kind of statement stands there; [`walk`] goes through the parser's tree and
-//! notes what it names; [`policy`] decides.
+//! The order of work: `lexical` cuts the text into tokens and statements and refuses text that an engine could read
+//! in another way; `leading` says what kind of statement stands there; `walk` goes through the parser's tree and
+//! notes what it names; `policy` decides.
 
 mod dialect;
 mod functions;

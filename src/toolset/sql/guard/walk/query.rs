@@ -246,7 +246,7 @@ impl Walk {
             self.modifies("Into");
             self.table(name, Role::Written);
         }
-        self.from_items(from);
+        self.tables_in(from);
         for LateralView {
             lateral_view,
             lateral_view_name: _,
@@ -289,7 +289,7 @@ impl Walk {
         self.exprs(qualify);
     }
 
-    fn from_items(&mut self, from: &[TableWithJoins]) {
+    fn tables_in(&mut self, from: &[TableWithJoins]) {
         if self.dialect != Dialect::BigQuery {
             for table in from {
                 self.table_with_joins(table, Role::Read);
