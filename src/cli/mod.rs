@@ -14,6 +14,7 @@
 mod check;
 mod dag_files;
 mod run;
+mod sql;
 mod task;
 mod worker;
 
@@ -42,6 +43,7 @@ struct Arguments {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Sql(sql::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         (None, Some(comm), Some(logs)) => task::run(comm, logs),
         (Some(Command::Run(arguments)), ..) => run::run(arguments),
         (Some(Command::Check(arguments)), ..) => check::run(arguments),
+        (Some(Command::Sql(arguments)), ..) => sql::run(arguments),
         (Some(Command::Worker(arguments)), ..) => worker::run(arguments),
         (None, ..) => {
             eprint!("{}", Arguments::command().render_help());

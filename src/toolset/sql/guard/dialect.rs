@@ -41,6 +41,8 @@ pub(super) enum DollarQuotes {
 pub(super) struct Lexicon {
     /// A backslash in a string takes the next character with it.
     pub backslash: bool,
+    /// `E'...'` is a string with backslash escapes.
+    pub escape_strings: bool,
     /// `"..."` is a string, not an identifier.
     pub double_quoted_strings: bool,
     pub backtick_identifiers: bool,
@@ -112,6 +114,7 @@ impl Dialect {
     pub(super) fn lexicon(self) -> Lexicon {
         let plain = Lexicon {
             backslash: false,
+            escape_strings: false,
             double_quoted_strings: false,
             backtick_identifiers: false,
             bracket_identifiers: false,
@@ -126,6 +129,7 @@ impl Dialect {
         match self {
             Self::Generic | Self::Trino | Self::Oracle => plain,
             Self::Postgres | Self::Redshift => Lexicon {
+                escape_strings: true,
                 dollar_quotes: DollarQuotes::Tagged,
                 hash_symbol: true,
                 ..plain
@@ -159,6 +163,7 @@ impl Dialect {
                 ..plain
             },
             Self::DuckDb => Lexicon {
+                escape_strings: true,
                 dollar_quotes: DollarQuotes::Tagged,
                 hash_symbol: true,
                 ..plain

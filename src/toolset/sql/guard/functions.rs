@@ -26,8 +26,27 @@ struct Arities {
 static KNOWN: LazyLock<Option<KnownFunctions>> =
     LazyLock::new(|| serde_json::from_str(include_str!("known_functions.json")).ok());
 
-/// Names that the measurement missed, since its arguments were numbers and these take the name of a method first.
-const MEASURED_WITH_OTHER_ARGUMENTS: &[(Dialect, &str)] = &[(Dialect::TSql, "HASHBYTES")];
+/// Names that the measurement missed, since its arguments were numbers and these want an interval, a unit or a text.
+/// Tried one by one on the same version.
+const MEASURED_WITH_OTHER_ARGUMENTS: &[(Dialect, &[&str])] = &[
+    (Dialect::MySql, &["DATE_ADD", "DATE_SUB"]),
+    (
+        Dialect::BigQuery,
+        &[
+            "DATE_ADD",
+            "DATE_SUB",
+            "DATETIME_ADD",
+            "DATETIME_SUB",
+            "TIMESTAMP_ADD",
+            "TIMESTAMP_SUB",
+            "TIME_ADD",
+            "TIME_SUB",
+        ],
+    ),
+    (Dialect::TSql, &["HASHBYTES", "PARSENAME"]),
+    (Dialect::Oracle, &["TRUNC"]),
+    (Dialect::ClickHouse, &["SPLITBYCHAR"]),
+];
 
 /// Whether a call is of a function that the dialect's parser knows.
 pub(super) fn is_known(dialect: Dialect, name: &str, arguments: usize) -> bool {
@@ -35,7 +54,10 @@ pub(super) fn is_known(dialect: Dialect, name: &str, arguments: usize) -> bool {
         return false;
     };
     let name = name.to_uppercase();
-    if MEASURED_WITH_OTHER_ARGUMENTS.contains(&(dialect, name.as_str())) {
+    let measured_apart = MEASURED_WITH_OTHER_ARGUMENTS
+        .iter()
+        .any(|(of, names)| *of == dialect && names.contains(&name.as_str()));
+    if measured_apart {
         return true;
     }
     let conditional = known

@@ -11,8 +11,8 @@ use super::refusal::Refusal;
 
 /// Bytes of SQL that are read at all.
 const MAX_BYTES: usize = 1 << 20;
-/// Tokens of a statement, white space not counted.
-const MAX_TOKENS: usize = 100_000;
+/// Tokens that may open a level of recursion in a parser: all but commas, literals and closing brackets.
+const MAX_NESTABLE: usize = 8_000;
 /// Brackets within brackets.
 const MAX_NESTING: usize = 100;
 
@@ -23,6 +23,8 @@ pub(super) struct Lexed {
     pub statements: Vec<Vec<TokenWithSpan>>,
     /// Statements as sqlglot counts them: a comment behind a semicolon is one.
     pub count: usize,
+    /// How many tokens may open a level of recursion in a parser.
+    pub nestable: usize,
     pub has_comment: bool,
     /// A comment that the server runs: MySQL's `/*! ... */`.
     pub has_executable_comment: bool,
@@ -45,7 +47,7 @@ pub(super) fn lex(sql: &str, dialect: Dialect) -> Result<Lexed, Refusal> {
     let mut statements = vec![Vec::new()];
     let mut count = 0;
     let mut last_line = 0;
-    let mut total = 0;
+    let mut nestable = 0;
     for token in tokens {
         match &token.token {
             Token::Whitespace(_) => continue,
@@ -56,15 +58,18 @@ pub(super) fn lex(sql: &str, dialect: Dialect) -> Result<Lexed, Refusal> {
                 statements.push(Vec::new());
                 continue;
             }
-            Token::LParen | Token::LBracket | Token::LBrace => nesting += 1,
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                nesting += 1;
+                nestable += 1;
+            }
             Token::RParen | Token::RBracket | Token::RBrace => nesting = nesting.saturating_sub(1),
-            _ => {}
+            Token::Comma | Token::Number(..) | Token::SingleQuotedString(_) => {}
+            _ => nestable += 1,
         }
-        total += 1;
-        if nesting > MAX_NESTING || total > MAX_TOKENS {
+        if nesting > MAX_NESTING || nestable > MAX_NESTABLE {
             return Err(Refusal::Parse(format!(
                 "The statement is too long or too deeply nested (at most {MAX_NESTING} brackets within brackets and \
-                 {MAX_TOKENS} words and signs). Write a simpler query."
+                 {MAX_NESTABLE} words and signs). Write a simpler query."
             )));
         }
         if let Some(statement) = statements.last_mut() {
@@ -82,6 +87,7 @@ pub(super) fn lex(sql: &str, dialect: Dialect) -> Result<Lexed, Refusal> {
     Ok(Lexed {
         statements,
         count,
+        nestable,
         has_comment: !scan.comments.is_empty(),
         has_executable_comment: scan.executable_comment,
     })
@@ -261,6 +267,12 @@ impl<'a> Scan<'a> {
                 '`' if self.lexicon.backtick_identifiers => self.quoted_identifier('`')?,
                 '[' if self.lexicon.bracket_identifiers => self.quoted_identifier(']')?,
                 '$' if self.lexicon.dollar_quotes != DollarQuotes::Never => self.dollar()?,
+                '$' if self.follows("$") => {
+                    return Err(Refusal::Parse(
+                        "Dollar quotes ($$...$$) are not read in this dialect. Use '...'."
+                            .to_owned(),
+                    ));
+                }
                 '-' if self.follows("-") && self.dashes_are_a_comment() => {
                     self.line_comment()?;
                 }
@@ -343,7 +355,8 @@ impl<'a> Scan<'a> {
     /// PostgreSQL's `E'...'`: the letter stands on its own in front of the quote.
     fn is_escape_string(&self) -> bool {
         let [last, before] = self.before;
-        matches!(last, 'E' | 'e')
+        self.lexicon.escape_strings
+            && matches!(last, 'E' | 'e')
             && self.blanked.ends_with(last)
             && !(before.is_alphanumeric() || before == '_' || before == '$')
     }

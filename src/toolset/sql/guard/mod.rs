@@ -8,6 +8,7 @@
 //! in another way; `leading` says what kind of statement stands there; `walk` goes through the parser's tree and
 //! notes what it names; `policy` decides.
 
+mod bounded;
 mod dialect;
 mod functions;
 mod leading;
@@ -20,3 +21,6 @@ mod walk;
 pub use dialect::Dialect;
 pub use policy::{Guard, Report};
 pub use refusal::Refusal;
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use sqlparser::ast::{Query, SetExpr, Statement};
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::Parser;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::bounded::Bounded;
 use super::dialect::Dialect;
 use super::leading::{self, Leading, Words};
 use super::lexical::{self, Lexed};
@@ -17,11 +18,18 @@ use crate::toolset::sql::AllowList;
 
 /// The parser's calls within calls. Brackets are bounded before, but not all that nests has brackets.
 const RECURSION_LIMIT: usize = 120;
-/// Bytes up to which a statement is read on the caller's stack.
-const SMALL: usize = 4096;
-/// The stack of the thread that reads a longer one: a chain of operators is a tree as deep as it is long, and is
-/// taken down by recursion.
-const LARGE_STACK: usize = 256 << 20;
+/// Operands that the parser may read, attempts included: a base, and more for every token, far
+/// above what statements without a mistake need.
+const OPERANDS: usize = 5_000;
+const OPERANDS_PER_TOKEN: usize = 20;
+/// Stack for reading a statement: a base, and more for every token that may open a level of recursion. sqlparser bounds
+/// its recursion in expressions and queries only, and takes a long chain of operators down by recursion.
+const BASE_STACK: usize = 4 << 20;
+const STACK_PER_TOKEN: usize = if cfg!(debug_assertions) {
+    64 << 10
+} else {
+    16 << 10
+};
 
 /// What may run, and how it is checked.
 #[derive(Clone, Debug)]
@@ -53,28 +61,15 @@ impl Guard {
     /// # Errors
     /// See [`Refusal`].
     pub fn check(&self, sql: &str) -> Result<Report, Refusal> {
-        if sql.len() <= SMALL {
-            return self.check_here(sql);
-        }
-        std::thread::scope(|scope| {
-            std::thread::Builder::new()
-                .stack_size(LARGE_STACK)
-                .spawn_scoped(scope, || self.check_here(sql))
-                .map_err(|error| error.to_string())
-                .and_then(|thread| {
-                    thread
-                        .join()
-                        .map_err(|_| "the guard stopped early".to_owned())
-                })
-                .unwrap_or_else(|error| Err(Refusal::Parse(error)))
-        })
-    }
-
-    fn check_here(&self, sql: &str) -> Result<Report, Refusal> {
         if sql.trim().is_empty() {
             return Err(Refusal::Empty);
         }
         let lexed = lexical::lex(sql, self.dialect)?;
+        let stack = BASE_STACK + lexed.nestable * STACK_PER_TOKEN;
+        stacker::maybe_grow(stack, stack, || self.check_lexed(lexed))
+    }
+
+    fn check_lexed(&self, lexed: Lexed) -> Result<Report, Refusal> {
         let several_may_run = self.allow_writes && self.allow_list.is_none();
         if lexed.statements.is_empty() && lexed.count == 0 {
             return Err(Refusal::Empty);
@@ -112,7 +107,8 @@ impl Guard {
                 ),
             });
         }
-        if tokens.len() == 1 && first_word(&tokens) == "SELECT" {
+        let checks_comments = self.allow_list.is_some() && context.comment;
+        if tokens.len() == 1 && first_word(&tokens) == "SELECT" && !checks_comments {
             return Ok(Report {
                 statement_type: "Select".to_owned(),
                 ..Report::default()
@@ -285,14 +281,23 @@ impl Guard {
             )));
         }
         let tokens = vendor::rewrite(tokens, self.dialect);
-        let refusal = |error: sqlparser::parser::ParserError| {
+        let refusal = |error: ParserError| {
+            if error == ParserError::RecursionLimitExceeded {
+                return Refusal::Parse(
+                    "The statement is too deeply nested or has a mistake deep inside. Write a simpler query.".to_owned(),
+                );
+            }
             let text = error.to_string();
             let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
             Refusal::Parse(format!(
                 "{text}. Check the syntax, or write the query in a simpler way."
             ))
         };
-        let mut parser = Parser::new(self.dialect.parser())
+        let dialect = Bounded::new(
+            self.dialect.parser(),
+            OPERANDS + tokens.len() * OPERANDS_PER_TOKEN,
+        );
+        let mut parser = Parser::new(&dialect)
             .with_recursion_limit(RECURSION_LIMIT)
             .with_tokens_with_locations(tokens);
         let statement = parser.parse_statement().map_err(refusal)?;

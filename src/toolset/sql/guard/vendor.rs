@@ -77,6 +77,19 @@ fn rewrite_here(
             None
         };
     }
+    // The empty set of GROUPING SETS. A call has a name in front of its brackets.
+    if *first == Token::LParen
+        && is(&[TSql, Redshift])
+        && is_token(rest.get(1), &Token::RParen)
+        && before
+            .last()
+            .is_some_and(|last| matches!(last.token, Token::Comma | Token::LParen))
+    {
+        return Some(Rewrite {
+            taken: 2,
+            put: vec![Token::LParen, Token::make_keyword("NULL"), Token::RParen],
+        });
+    }
     let Token::Word(word) = first else {
         return None;
     };
@@ -157,6 +170,36 @@ fn rewrite_here(
                 && matches!(rest.get(2).map(|next| &next.token), Some(Token::Number(..))) =>
         {
             drop_tokens(3)
+        }
+        Keyword::MATERIALIZED
+            if is(&[Sqlite, DuckDb])
+                && is_word(before.last(), "AS")
+                && is_token(rest.get(1), &Token::LParen) =>
+        {
+            drop_tokens(1)
+        }
+        Keyword::NOT
+            if is(&[Sqlite, DuckDb])
+                && is_word(before.last(), "AS")
+                && words(&["NOT", "MATERIALIZED"])
+                && is_token(rest.get(2), &Token::LParen) =>
+        {
+            drop_tokens(2)
+        }
+        Keyword::WITH
+            if is(&[MySql, TSql])
+                && !before.is_empty()
+                && (words(&["WITH", "ROLLUP"]) || words(&["WITH", "CUBE"])) =>
+        {
+            drop_tokens(2)
+        }
+        // Read as ROLLUP is: both hold expressions and nothing else.
+        Keyword::GROUPING
+            if is(&[TSql, Redshift])
+                && words(&["GROUPING", "SETS"])
+                && is_token(rest.get(2), &Token::LParen) =>
+        {
+            replace(2, &["ROLLUP"])
         }
         Keyword::BY if dialect == DuckDb && words(&["BY", "NAME", "SELECT"]) => drop_tokens(2),
         Keyword::SAFE if dialect == BigQuery && is_call_behind_dot(rest) => drop_tokens(2),

@@ -158,7 +158,18 @@ impl Walk {
                 return;
             }
         };
-        if quoted || !functions::is_known(self.dialect, word, arguments) {
+        // A qualified call is of whatever stands under that name in that schema. BigQuery's NET and AI are part of the
+        // function's name.
+        let qualified = match name.0.as_slice() {
+            [_] => false,
+            [first, _] => {
+                let prefix = first.as_ident().map(|ident| ident.value.to_uppercase());
+                !(self.dialect == Dialect::BigQuery
+                    && prefix.is_some_and(|prefix| ["NET", "AI"].contains(&prefix.as_str())))
+            }
+            _ => true,
+        };
+        if quoted || qualified || !functions::is_known(self.dialect, word, arguments) {
             self.findings.unknown_functions.push(casefold(word));
         }
     }

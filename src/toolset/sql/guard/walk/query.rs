@@ -1,7 +1,7 @@
 //! Queries: their clauses, their FROM items and the scope of their WITH clauses.
 
 use sqlparser::ast::{
-    ConnectByKind, Cte, Distinct, ExprWithAlias, ExprWithAliasAndOrderBy, Fetch, GroupByExpr,
+    ConnectByKind, Cte, Distinct, Expr, ExprWithAlias, ExprWithAliasAndOrderBy, Fetch, GroupByExpr,
     GroupByWithModifier, Ident, Interpolate, InterpolateExpr, Join, JoinConstraint, JoinOperator,
     JsonTableColumn, LateralView, LimitClause, LockClause, Measure, NamedWindowDefinition,
     NamedWindowExpr, Offset, OrderBy, OrderByExpr, OrderByKind, Parens, PipeOperator,
@@ -353,7 +353,9 @@ impl Walk {
         let modifiers = match group_by {
             GroupByExpr::All(modifiers) => modifiers,
             GroupByExpr::Expressions(exprs, modifiers) => {
-                self.exprs(exprs);
+                for expr in exprs {
+                    self.group_by_item(expr);
+                }
                 modifiers
             }
         };
@@ -364,6 +366,20 @@ impl Walk {
                 | GroupByWithModifier::Totals => {}
                 GroupByWithModifier::GroupingSets(expr) => self.expr(expr),
             }
+        }
+    }
+
+    /// ROLLUP and CUBE are words of the clause, which some dialects' parsers take for functions.
+    fn group_by_item(&mut self, expr: &Expr) {
+        if let Expr::Function(function) = expr
+            && let [name] = function.name.0.as_slice()
+            && let Some(name) = name.as_ident()
+            && name.quote_style.is_none()
+            && ["ROLLUP", "CUBE"].contains(&name.value.to_uppercase().as_str())
+        {
+            self.function_arguments(&function.args);
+        } else {
+            self.expr(expr);
         }
     }
 
@@ -481,7 +497,8 @@ impl Walk {
             } => with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty(),
             _ => false,
         };
-        if !is_column {
+        // In other dialects ARRAY is an alias and a join with a table follows.
+        if !is_column || self.dialect != Dialect::ClickHouse {
             self.table_factor(relation, Role::Read);
         }
     }

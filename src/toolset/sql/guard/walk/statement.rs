@@ -699,10 +699,14 @@ impl Walk {
 
     pub(super) fn column_def(&mut self, column: &ColumnDef) {
         let ColumnDef {
-            name: _,
+            name,
             data_type,
             options,
         } = column;
+        // `(LIKE other)` is a copy of another table, which some dialects' parsers take for a column.
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("like") {
+            self.not_understood("LIKE in a list of columns");
+        }
         self.enter(|walk| walk.data_type(data_type));
         for ColumnOptionDef { name: _, option } in options {
             self.column_option(option);
