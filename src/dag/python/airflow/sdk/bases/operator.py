@@ -89,15 +89,15 @@ def merged_defaults(dag, task_group, params, default_args):
     merged = ParamsDict()
     if dag is not None:
         defaults.update(dag.default_args)
-        merged.update(dag.params.copy())
+        merged.update(dag.params.copy().mark_source("dag"))
         if task_group is not None and task_group.default_args:
             defaults.update(task_group.default_args)
     if params:
-        merged.update(ParamsDict(params))
+        merged.update(ParamsDict(params).mark_source("task"))
     if default_args:
         defaults.update(default_args)
         if default_args.get("params"):
-            merged.update(ParamsDict(default_args["params"]))
+            merged.update(ParamsDict(default_args["params"]).mark_source("task"))
     return defaults, merged
 
 

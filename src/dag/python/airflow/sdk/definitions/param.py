@@ -124,6 +124,18 @@ class ParamsDict(dict):
         """The values by name."""
         return {name: param.resolve(suppress_exception=self.suppress_exception) for name, param in self.raw_items()}
 
+    def mark_source(self, source):
+        """Says where the params come from, of those that do not say it yet."""
+        for _, param in self.raw_items():
+            if param.source is None:
+                param.source = source
+        return self
+
+    @staticmethod
+    def filter_params_by_source(params, source):
+        """Only the params from one source."""
+        return ParamsDict({name: param for name, param in params.raw_items() if param.source == source})
+
     def validate(self):
         """The values by name; raises when one is missing."""
         return {name: param.resolve() for name, param in self.raw_items()}

@@ -37,7 +37,9 @@ class HITLOperator(BaseOperator):
             if multiple is False and len(defaults) > 1:
                 raise ValueError('More than one defaults given when "multiple" is set to False.')
         hold(self, locals())
-        self.params = params if isinstance(params, ParamsDict) else ParamsDict(params or {})
+        params = params if isinstance(params, ParamsDict) else ParamsDict(params or {})
+        # The form shows the task's own params only.
+        self.params = ParamsDict.filter_params_by_source(params, "task")
 
 
 class ApprovalOperator(HITLOperator, SkipMixin):
