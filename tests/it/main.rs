@@ -7,6 +7,10 @@
     reason = "a test that can't go on fails, and says where"
 )]
 
+mod dag_calls;
+mod dag_constructors;
+mod dag_files;
+mod dag_host;
 mod local_run;
 mod parity;
 mod sql_corpus;

@@ -8,21 +8,46 @@ _NOT_HERE = (
 class Agent:
     """A model with tools, as Dag files build one."""
 
-    def __init__(self, model=None, **kwargs):
+    def __init__(
+        self,
+        model=None,
+        *,
+        output_type=str,
+        instructions=None,
+        system_prompt=(),
+        deps_type=object,
+        name=None,
+        description=None,
+        model_settings=None,
+        retries=None,
+        validation_context=None,
+        tools=(),
+        toolsets=None,
+        defer_model_check=False,
+        end_strategy="graceful",
+        metadata=None,
+        tool_timeout=None,
+        max_concurrency=None,
+        capabilities=None,
+    ):
         self.model = model
-        self.name = kwargs.get("name")
-        self.output_type = kwargs.get("output_type", str)
-        self.toolsets = kwargs.get("toolsets") or []
-        self.tools = list(kwargs.get("tools") or ())
-        self._settings = kwargs
+        self.output_type = output_type
+        self.deps_type = deps_type
+        self.name = name
+        self.description = description
+        self.model_settings = model_settings
+        self.end_strategy = end_strategy
+        self.toolsets = list(toolsets or ())
+        self.tools = list(tools)
+        self.capabilities = list(capabilities or ())
 
     def __class_getitem__(cls, item):
         return cls
 
     @classmethod
     def from_file(cls, path, **kwargs):
-        """An agent from a file."""
-        return cls(**kwargs)
+        """An agent from a file, which only a run would read."""
+        return cls(**{name: value for name, value in kwargs.items() if name in ("model", "name", "output_type")})
 
     from_spec = from_file
 

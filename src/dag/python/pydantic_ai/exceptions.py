@@ -25,8 +25,9 @@ class ToolFailed(Exception):
 class CallDeferred(Exception):
     """The call's result comes from outside."""
 
-    def __init__(self, metadata=None):
+    def __init__(self, metadata=None, *, kind="external"):
         self.metadata = metadata
+        self.kind = kind
         super().__init__()
 
 
@@ -74,29 +75,88 @@ class IncompleteToolCall(UnexpectedModelBehavior):
     """The answer ended inside a tool call."""
 
 
-class RunCancelled(AgentRunError):
+class _RunStopped(AgentRunError):
+    def __init__(
+        self,
+        message,
+        *,
+        messages=(),
+        new_message_index=0,
+        usage=None,
+        metadata=None,
+        run_id=None,
+        conversation_id=None,
+    ):
+        super().__init__(message)
+        self.messages = messages
+        self.new_message_index = new_message_index
+        self.usage = usage
+        self.metadata = metadata
+        self.run_id = run_id
+        self.conversation_id = conversation_id
+
+
+class RunCancelled(_RunStopped):
     """The run was cancelled."""
 
 
-class RunTimedOut(AgentRunError):
+class RunTimedOut(_RunStopped):
     """The run took too long."""
 
 
 class ModelAPIError(AgentRunError):
     """The provider's API failed."""
 
-    def __init__(self, model_name, message):
-        self.model_name = model_name
+    def __init__(
+        self,
+        model_name,
+        message,
+        *,
+        body=None,
+        provider_error_code=None,
+        provider_error_type=None,
+        retry_after=None,
+        in_stream=False,
+    ):
         super().__init__(message)
+        self.model_name = model_name
+        self.body = body
+        self.provider_error_code = provider_error_code
+        self.provider_error_type = provider_error_type
+        self.retry_after = retry_after
+        self.in_stream = in_stream
 
 
 class ModelHTTPError(ModelAPIError):
     """The provider's API answered with an error status."""
 
-    def __init__(self, status_code, model_name, body=None):
+    def __init__(
+        self,
+        status_code,
+        model_name,
+        body=None,
+        *,
+        headers=None,
+        suggested_model_id=None,
+        hint=None,
+        provider_error_code=None,
+        provider_error_type=None,
+        retry_after=None,
+        in_stream=False,
+    ):
+        super().__init__(
+            model_name,
+            f"status_code: {status_code}, model_name: {model_name}, body: {body}",
+            body=body,
+            provider_error_code=provider_error_code,
+            provider_error_type=provider_error_type,
+            retry_after=retry_after,
+            in_stream=in_stream,
+        )
         self.status_code = status_code
-        self.body = body
-        super().__init__(model_name, f"status_code: {status_code}, model_name: {model_name}, body: {body}")
+        self.headers = headers
+        self.suggested_model_id = suggested_model_id
+        self.hint = hint
 
 
 class FallbackExceptionGroup(ExceptionGroup):

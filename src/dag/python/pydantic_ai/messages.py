@@ -10,8 +10,7 @@ __getattr__, _ = lazy_names(__name__, {}, fallback=True)
 class BinaryContent(Record):
     """Bytes in a prompt."""
 
-    _positional = {"data": REQUIRED}
-    _keyword = {"media_type": REQUIRED, "identifier": None, "vendor_metadata": None, "kind": "binary"}
+    _positional = {"__dataclass_self__": REQUIRED}
 
     @property
     def is_image(self):
@@ -33,8 +32,7 @@ class BinaryImage(BinaryContent):
 class FileUrl(Record):
     """The address of a file in a prompt."""
 
-    _positional = {"url": REQUIRED}
-    _keyword = {"force_download": False, "vendor_metadata": None, "media_type": None, "identifier": None}
+    _positional = {"__dataclass_self__": REQUIRED}
 
 
 class ImageUrl(FileUrl):
@@ -56,28 +54,35 @@ class DocumentUrl(FileUrl):
 class CachePoint(Record):
     """Up to here the provider may cache."""
 
-    _keyword = {"kind": "cache-point", "ttl": "5m"}
+    _positional = {"kind": "cache-point", "ttl": "5m"}
 
 
 class TextContent(Record):
     """Text in a prompt."""
 
     _positional = {"content": REQUIRED}
-    _keyword = {"metadata": None, "kind": "text"}
+    _keyword = {"metadata": None, "kind": "text-content"}
 
 
 class ToolReturn(Record):
     """What a tool gives, with more for the model."""
 
     _positional = {"return_value": REQUIRED}
-    _keyword = {"content": None, "metadata": None, "kind": "tool-return"}
+    _keyword = {"content": None, "metadata": None, "tools": None, "kind": "tool-return"}
 
 
 class SystemPromptPart(Record):
     """The system prompt."""
 
     _positional = {"content": REQUIRED}
-    _keyword = {"timestamp": None, "dynamic_ref": None, "part_kind": "system-prompt"}
+    _keyword = {
+        "timestamp": None,
+        "dynamic_ref": None,
+        "context_id": None,
+        "scope": "conversation",
+        "metadata": None,
+        "part_kind": "system-prompt",
+    }
 
 
 class UserPromptPart(Record):
@@ -91,7 +96,14 @@ class ToolReturnPart(Record):
     """What a tool gave."""
 
     _positional = {"tool_name": REQUIRED, "content": REQUIRED, "tool_call_id": None}
-    _keyword = {"metadata": None, "timestamp": None, "outcome": "success", "part_kind": "tool-return"}
+    _keyword = {
+        "tool_kind": None,
+        "metadata": None,
+        "timestamp": None,
+        "outcome": "success",
+        "retry": None,
+        "part_kind": "tool-return",
+    }
 
 
 class RetryPromptPart(Record):
@@ -105,7 +117,7 @@ class TextPart(Record):
     """Text of a model."""
 
     _positional = {"content": REQUIRED}
-    _keyword = {"id": None, "provider_name": None, "provider_details": None, "part_kind": "text"}
+    _keyword = {"id": None, "provider_name": None, "provider_details": None, "citations": None, "part_kind": "text"}
 
 
 class ThinkingPart(Record):
@@ -119,7 +131,13 @@ class ToolCallPart(Record):
     """A call that a model wants."""
 
     _positional = {"tool_name": REQUIRED, "args": None, "tool_call_id": None}
-    _keyword = {"id": None, "provider_name": None, "provider_details": None, "part_kind": "tool-call"}
+    _keyword = {
+        "tool_kind": None,
+        "id": None,
+        "provider_name": None,
+        "provider_details": None,
+        "part_kind": "tool-call",
+    }
 
     def args_as_dict(self):
         """The arguments as a dict."""
@@ -136,7 +154,15 @@ class ModelRequest(Record):
     """What goes to a model."""
 
     _positional = {"parts": REQUIRED}
-    _keyword = {"timestamp": None, "instructions": None, "run_id": None, "metadata": None, "kind": "request"}
+    _keyword = {
+        "timestamp": None,
+        "instructions": None,
+        "kind": "request",
+        "run_id": None,
+        "conversation_id": None,
+        "metadata": None,
+        "state": "complete",
+    }
 
 
 class ModelResponse(Record):
@@ -146,14 +172,22 @@ class ModelResponse(Record):
     _keyword = {
         "usage": None,
         "model_name": None,
+        "model_id": None,
         "timestamp": None,
+        "kind": "response",
         "provider_name": None,
+        "provider_url": None,
+        "canonical_system": None,
         "provider_details": None,
         "provider_response_id": None,
         "finish_reason": None,
         "run_id": None,
-        "metadata": Fresh(dict),
-        "kind": "response",
+        "conversation_id": None,
+        "metadata": None,
+        "workspace_ref": None,
+        "history_digest": None,
+        "failed_attempts": None,
+        "state": "complete",
     }
 
 

@@ -11,11 +11,10 @@ class ToolOutput(Record):
     """An answer by a tool call."""
 
     _positional = {"type_": REQUIRED}
-    _keyword = {"name": None, "description": None, "max_retries": None, "strict": None}
+    _keyword = {"name": None, "description": None, "max_retries": None, "strict": None, "sequential": False}
 
-    def __init__(self, type_, **kwargs):
-        super().__init__(type_, **kwargs)
-        self.output = type_
+    def _made(self):
+        self.output = self.type_
 
     def __class_getitem__(cls, item):
         return cls

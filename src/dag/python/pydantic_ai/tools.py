@@ -11,12 +11,18 @@ class RunContext(Record):
     """What a tool knows about the run."""
 
     _keyword = {
-        "deps": None,
-        "model": None,
-        "usage": None,
+        "deps": REQUIRED,
+        "model": REQUIRED,
+        "usage": REQUIRED,
+        "usage_limits": None,
+        "deadline": None,
         "agent": None,
         "prompt": None,
         "messages": Fresh(list),
+        "validation_context": None,
+        "tracer": None,
+        "trace_include_content": False,
+        "instrumentation_version": 5,
         "retries": Fresh(dict),
         "tool_call_id": None,
         "tool_name": None,
@@ -29,6 +35,16 @@ class RunContext(Record):
         "run_id": None,
         "conversation_id": None,
         "metadata": None,
+        "model_settings": None,
+        "workspace": None,
+        "pending_messages": None,
+        "tool_manager": None,
+        "realtime_session": None,
+        "root_capability": None,
+        "capabilities": None,
+        "loaded_capability_ids": None,
+        "capability_active": None,
+        "discovered_tool_names": None,
     }
 
     def __class_getitem__(cls, item):
@@ -55,6 +71,7 @@ class Tool:
         sequential=False,
         requires_approval=False,
         metadata=None,
+        tool_kind=None,
         timeout=None,
         defer_loading=False,
         include_return_schema=None,
@@ -74,6 +91,7 @@ class Tool:
         self.sequential = sequential
         self.requires_approval = requires_approval
         self.metadata = metadata
+        self.tool_kind = tool_kind
         self.timeout = timeout
         self.defer_loading = defer_loading
         self.include_return_schema = include_return_schema
@@ -93,8 +111,9 @@ class Tool:
 class ToolDefinition(Record):
     """A tool as the model sees it."""
 
-    _positional = {"name": REQUIRED, "parameters_json_schema": Fresh(lambda: {"type": "object", "properties": {}})}
     _keyword = {
+        "name": REQUIRED,
+        "parameters_json_schema": Fresh(lambda: {"type": "object", "properties": {}}),
         "description": None,
         "outer_typed_dict_key": None,
         "strict": None,
@@ -103,21 +122,27 @@ class ToolDefinition(Record):
         "metadata": None,
         "timeout": None,
         "defer_loading": False,
+        "unless_native": None,
+        "with_native": None,
+        "tool_kind": None,
+        "unless_tool_kind": None,
         "return_schema": None,
         "include_return_schema": None,
+        "toolset_id": None,
+        "capability_id": None,
     }
 
 
 class DeferredToolRequests(Record):
     """Calls that wait for a person or for a result from outside."""
 
-    _positional = {"calls": Fresh(list), "approvals": Fresh(list), "metadata": Fresh(dict)}
+    _keyword = {"calls": Fresh(list), "approvals": Fresh(list), "metadata": Fresh(dict)}
 
 
 class DeferredToolResults(Record):
     """What became of deferred calls."""
 
-    _positional = {"calls": Fresh(dict), "approvals": Fresh(dict), "metadata": Fresh(dict)}
+    _keyword = {"calls": Fresh(dict), "approvals": Fresh(dict), "metadata": Fresh(dict), "answered_by": None}
 
 
 class ToolApproved(Record):

@@ -1,6 +1,6 @@
 """What runs use and may use."""
 
-from updraft_record import Fresh, Record
+from updraft_record import Record
 
 
 class UsageLimits(Record):
@@ -24,20 +24,31 @@ class UsageLimits(Record):
         )
 
 
-class RunUsage(Record):
+_COUNTS = (
+    "requests",
+    "tool_calls",
+    "input_tokens",
+    "cache_write_tokens",
+    "cache_read_tokens",
+    "output_tokens",
+    "input_audio_tokens",
+    "cache_audio_read_tokens",
+    "output_audio_tokens",
+)
+
+
+class RunUsage:
     """What a run used."""
 
-    _keyword = {
-        "input_tokens": 0,
-        "cache_write_tokens": 0,
-        "cache_read_tokens": 0,
-        "output_tokens": 0,
-        "input_audio_tokens": 0,
-        "cache_audio_read_tokens": 0,
-        "details": Fresh(dict),
-        "requests": 0,
-        "tool_calls": 0,
-    }
+    def __init__(self, *, details=None, **kwargs):
+        for name in _COUNTS:
+            setattr(self, name, kwargs.pop(name, 0))
+        self.cost = kwargs.pop("cost", None)
+        self.details = details or {}
+        if kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument {next(iter(kwargs))!r}"
+            )
 
     @property
     def total_tokens(self):

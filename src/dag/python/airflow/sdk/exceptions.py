@@ -107,9 +107,37 @@ class TaskDeferralTimeout(AirflowException):
 class DagRunTriggerException(AirflowException):
     """Asks for a run of another Dag."""
 
-    def __init__(self, **details):
+    def __init__(
+        self,
+        *,
+        trigger_dag_id,
+        dag_run_id,
+        conf,
+        logical_date=None,
+        run_after=None,
+        reset_dag_run,
+        skip_when_already_exists,
+        wait_for_completion,
+        allowed_states,
+        failed_states,
+        poke_interval,
+        deferrable,
+        note=None,
+    ):
         super().__init__()
-        self.__dict__.update(details)
+        self.trigger_dag_id = trigger_dag_id
+        self.dag_run_id = dag_run_id
+        self.conf = conf
+        self.logical_date = logical_date
+        self.run_after = run_after
+        self.reset_dag_run = reset_dag_run
+        self.skip_when_already_exists = skip_when_already_exists
+        self.wait_for_completion = wait_for_completion
+        self.allowed_states = allowed_states
+        self.failed_states = failed_states
+        self.poke_interval = poke_interval
+        self.deferrable = deferrable
+        self.note = note
 
 
 class DownstreamTasksSkipped(AirflowException):

@@ -8,7 +8,7 @@ class FunctionToolset(AbstractToolset):
 
     def __init__(
         self,
-        tools=(),
+        tools=[],
         *,
         max_retries=None,
         timeout=None,

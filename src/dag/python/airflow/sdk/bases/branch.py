@@ -1,9 +1,10 @@
 """Operators that skip what comes after them."""
 
 from airflow.sdk.bases.operator import BaseOperator
+from airflow.sdk.definitions._internal.logging_mixin import LoggingMixin
 
 
-class SkipMixin:
+class SkipMixin(LoggingMixin):
     """Skips downstream tasks."""
 
     inherits_from_skipmixin = True

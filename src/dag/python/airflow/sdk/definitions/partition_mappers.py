@@ -29,7 +29,7 @@ class FixedKeyMapper(PartitionMapper):
 class ChainMapper(PartitionMapper):
     """One mapper after the other."""
 
-    def __init__(self, mapper0, mapper1, *mappers, max_downstream_keys=None):
+    def __init__(self, mapper0, mapper1, /, *mappers, max_downstream_keys=None):
         self.mappers = (mapper0, mapper1, *mappers)
         self.max_downstream_keys = max_downstream_keys
 
@@ -37,7 +37,7 @@ class ChainMapper(PartitionMapper):
 class ProductMapper(PartitionMapper):
     """Several mappers, their keys joined."""
 
-    def __init__(self, mapper0, mapper1, *mappers, delimiter="|", max_downstream_keys=None):
+    def __init__(self, mapper0, mapper1, /, *mappers, delimiter="|", max_downstream_keys=None):
         self.mappers = (mapper0, mapper1, *mappers)
         self.delimiter = delimiter
         self.max_downstream_keys = max_downstream_keys
@@ -62,7 +62,7 @@ class FanOutMapper(PartitionMapper):
 
 
 class _StartOfMapper(PartitionMapper):
-    _keyword = {"timezone": "UTC", "input_format": None, "output_format": None, "max_downstream_keys": None}
+    _keyword = {"timezone": "UTC", "input_format": "%Y-%m-%dT%H:%M:%S", "output_format": None, "max_downstream_keys": None}
 
 
 class StartOfHourMapper(_StartOfMapper):
