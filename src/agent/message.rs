@@ -59,7 +59,7 @@ pub enum ToolOutcome {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelResponse {
     pub parts: Vec<ResponsePart>,
-    pub usage: super::model::RequestUsage,
+    pub usage: super::usage::RequestUsage,
     pub model_name: String,
     /// `stop`, `length`, `tool_call`, `content_filter` or `error`, whatever the provider calls it.
     pub finish_reason: Option<String>,

@@ -2,6 +2,7 @@
 //! elsewhere and implement the traits here.
 
 pub mod arguments;
+pub mod cost;
 pub mod error;
 pub mod events;
 mod history;

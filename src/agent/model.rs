@@ -5,22 +5,6 @@ use serde_json::{Map, Value};
 
 use super::message::{Message, ModelResponse};
 use super::toolset::ToolDefinition;
-use super::usage::Cost;
-
-/// Tokens of one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestUsage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub cache_read_tokens: u64,
-    pub cache_write_tokens: u64,
-    /// Part of `output_tokens`.
-    pub output_reasoning_tokens: u64,
-    /// The response carried no usage.
-    pub unmeasured: bool,
-    /// `None` for a model without a known price.
-    pub cost: Option<Cost>,
-}
 
 /// What a request carries beside the messages.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::message::{ToolOutcome, ToolReturn};
-use crate::agent::model::RequestUsage;
+use crate::agent::usage::RequestUsage;
 use crate::agent::{ModelError, ToolDefinition, ToolError};
 
 /// Plays responses in order, and checks on every request that calls and results match.

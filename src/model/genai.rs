@@ -24,9 +24,10 @@ use crate::agent::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall,
     ToolOutcome, UserContent,
 };
-use crate::agent::model::{RequestParameters, RequestUsage};
+use crate::agent::model::RequestParameters;
 use crate::agent::pydantic_json::compact_json;
 use crate::agent::render::{arguments_object, tool_error_text, tool_result_text};
+use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError};
 
 /// A provider that is reached through `genai`.

@@ -20,8 +20,9 @@ use super::prices;
 use crate::agent::message::{
     Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
 };
-use crate::agent::model::{RequestParameters, RequestUsage};
+use crate::agent::model::RequestParameters;
 use crate::agent::render::{arguments_text, tool_error_text, tool_result_text};
+use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError, ToolDefinition};
 
 /// What the provider's logs show of us.

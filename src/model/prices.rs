@@ -3,8 +3,8 @@
 //! List prices as of October 2026, in millionths of a US dollar per million tokens, which makes the price of one token
 //! a whole number of [`Cost`] units. A model that is not here costs `None`, as one unknown to the Python provider does.
 
-use crate::agent::model::RequestUsage;
-use crate::agent::usage::Cost;
+use crate::agent::cost::Cost;
+use crate::agent::usage::RequestUsage;
 
 struct Price {
     provider: &'static str,

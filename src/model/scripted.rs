@@ -30,7 +30,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::agent::message::{Message, ModelResponse, ResponsePart, ToolCall};
-use crate::agent::model::{RequestParameters, RequestUsage};
+use crate::agent::model::RequestParameters;
+use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError};
 
 /// A transcript that can't be used.

@@ -158,7 +158,7 @@ fn integer(field: &str, value: &Value) -> Result<Option<u64>, Failure> {
     }
 }
 
-fn decimal(field: &str, value: &Value) -> Result<Option<crate::agent::usage::Cost>, Failure> {
+fn decimal(field: &str, value: &Value) -> Result<Option<crate::agent::cost::Cost>, Failure> {
     let (text, shown) = match value {
         Value::Null => return Ok(None),
         Value::Number(number) => (number.to_string(), python_repr(value)),
