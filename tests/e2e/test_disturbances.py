@@ -22,7 +22,14 @@ def slow(model: ModelServer, seconds: float):
     )
 
 
-def test_a_task_outlives_a_restart_of_the_api_server(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
+def test_a_task_outlives_a_restart_of_the_api_server_and_a_worker_waits_for_it(
+    airflow: Airflow,
+    worker: Worker,
+    model: ModelServer,
+    scratch: Path,
+    worker_dags: Path,
+    worker_env: dict[str, str],
+) -> None:
     script = slow(model, 8)
     run = airflow.trigger("slow_agents")
     wait_until("the second model request", lambda: len(script.requests) >= 2, 60)
@@ -30,8 +37,14 @@ def test_a_task_outlives_a_restart_of_the_api_server(airflow: Airflow, worker: W
     server.kill()
     assert airflow.processes["scheduler"].running()
     wait_until("the model's answer to come while the server is away", lambda: len(script.requests) >= 3, 30)
-    airflow.start_api_server()
-    airflow.wait_for_api()
+    early = Worker(airflow, scratch / "worker-early", worker_dags, "early-1", "early", env=worker_env)
+    try:
+        airflow.start_api_server()
+        airflow.wait_for_api()
+        if KIND == "updraft":
+            early.wait_until_registered()
+    finally:
+        early.stop()
     assert airflow.wait_for_run(run, 120) == "success"
     assert airflow.xcoms(run, "ask")["return_value"] == "72 orders."
     assert airflow.task_instance(run, "ask")["try_number"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .airflow import JWT_SECRET, Airflow
@@ -36,6 +36,7 @@ class Worker:
         queue: str,
         concurrency: int = 4,
         env: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         self.airflow = airflow
         self.name = name
@@ -65,7 +66,9 @@ class Worker:
             command += ["-q", queue, "-c", str(concurrency), "-H", name]
         else:
             command = [updraft_binary(), "worker", "--queues", queue]
-            command += ["--concurrency", str(concurrency), "--worker-name", name]
+            command += ["--concurrency", str(concurrency), *arguments]
+            if "--worker-name" not in arguments:
+                command += ["--worker-name", name]
         self.process = Process(f"worker {name}", command, self.env, home / "worker.log")
 
     def wait_until_registered(self) -> None:
