@@ -139,41 +139,12 @@ class _Loader:
         module.__getattr__ = __getattr__
 
 
-class _LoggingLoader:
-    """Loads `logging` and connects it with the task log."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def create_module(self, spec):
-        """The module."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        """Runs the module, then connects it."""
-        self._loader.exec_module(module)
-        import updraft_logging
-
-        updraft_logging.install(module)
-
-
-def _logging_spec():
-    for finder in sys.meta_path:
-        spec = None if finder is _Finder else finder.find_spec("logging", None, None)
-        if spec is not None:
-            spec.loader = _LoggingLoader(spec.loader)
-            return spec
-    return None
-
-
 class _Finder:
     """Finds the aliases."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        """The spec of an alias, and of `logging`; None for other modules."""
-        if name == "logging":
-            return _logging_spec()
+        """The spec of an alias; None for other modules."""
         if name not in _ALIASES:
             return None
         return type(sys.__spec__)(name, _Loader(), origin="frozen", is_package=True)

@@ -54,8 +54,27 @@ def _text(error):
         return f"<the text of the exception could not be made: {type(other).__name__}>"
 
 
+class _Nowhere:
+    """A file of a log handler: Dag code writes no files here, and a Dag that keeps a log of its own still loads."""
+
+    def write(self, text):
+        return len(text)
+
+    def seek(self, offset, whence=0):
+        return 0
+
+    def tell(self):
+        return 0
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+
+
 def after_logging(logging):
-    """The root logger writes to the task log, from INFO on, as in a task of Airflow."""
+    """The root logger writes to the task log, from `[logging] logging_level` on, as in a task of Airflow."""
 
     class TaskLogHandler(logging.Handler):
         def emit(self, record):
@@ -70,7 +89,9 @@ def after_logging(logging):
                 self.handleError(record)
 
     logging.root.addHandler(TaskLogHandler())
-    logging.root.setLevel(logging.INFO)
+    level = (_updraft.config("logging", "logging_level") or "INFO").upper()
+    logging.root.setLevel(logging.getLevelNamesMapping().get(level, logging.INFO))
+    logging.FileHandler._open = lambda handler: _Nowhere()
 
 
 def after_warnings(warnings):
