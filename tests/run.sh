@@ -29,7 +29,15 @@ fi
 target=${CARGO_TARGET_DIR:-$root/target}
 
 step="start"
-trap 'status=$?; [ $status -eq 0 ] || echo "tests/run.sh: \"$step\" failed with status $status; logs are under $logs" >&2' EXIT
+finish() {
+    local status=$?
+    if [ $status -eq 0 ]; then
+        rm -rf "$logs"
+    else
+        echo "tests/run.sh: \"$step\" failed with status $status; logs are under ${E2E_DIR:-$logs}" >&2
+    fi
+}
+trap finish EXIT
 begin() {
     step=$1
     echo "== $step"
@@ -84,5 +92,6 @@ if [ "$part" != rust ]; then
     fi
     export UPDRAFT_BIN
     begin "end-to-end tests against a real Airflow"
-    E2E_DIR=${E2E_DIR:-$logs/e2e} PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m pytest -c tests/e2e/pytest.ini "$@" tests/e2e
+    export E2E_DIR=${E2E_DIR:-$logs/e2e}
+    PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m pytest -c tests/e2e/pytest.ini "$@" tests/e2e
 fi

@@ -1,6 +1,6 @@
 """The session: one Airflow, one model, one OTLP receiver, one worker; each test adds what it needs.
 
-Logs stay under the folder that the session prints at its end when a test fails (`E2E_DIR` names it instead).
+Logs stay under the folder that the session prints at its end when a test fails. `E2E_DIR` names a folder to keep.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def scratch(request: pytest.FixtureRequest) -> Iterator[Path]:
     folder = Path(given) if given else Path(tempfile.mkdtemp(prefix="updraft-e2e-"))
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
-    if request.session.testsfailed or given:
+    if request.session.testsfailed:
         print(f"\nlogs of this run: {folder}")
-    else:
+    elif not given:
         shutil.rmtree(folder, ignore_errors=True)
 
 
