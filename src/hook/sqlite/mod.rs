@@ -196,23 +196,20 @@ fn authorize(
         AuthAction::Function { function_name } => {
             !function_name.eq_ignore_ascii_case("load_extension")
         }
-        AuthAction::Read { table_name, .. } => tables.is_none_or(|may_read| {
-            let schema = context
-                .database_name
-                .filter(|name| !name.eq_ignore_ascii_case("main") && !name.is_empty());
-            // What a permitted view reads on its own account is the view's business.
-            context.accessor.is_some_and(|view| may_read(schema, view))
-                || may_read(schema, table_name)
-        }),
+        AuthAction::Read { table_name, .. } => {
+            may_read(context, table_name, tables) || (allow_writes && is_catalog(table_name))
+        }
         // Reflection asks for these; a statement of a model that starts with PRAGMA never gets here in read-only mode.
         AuthAction::Pragma { pragma_name, .. } => {
-            allow_writes || pragma_name.eq_ignore_ascii_case("table_xinfo")
+            (allow_writes && tables.is_none()) || pragma_name.eq_ignore_ascii_case("table_xinfo")
         }
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => allow_writes && tables.is_none(),
-        AuthAction::Insert { .. }
-        | AuthAction::Update { .. }
-        | AuthAction::Delete { .. }
-        | AuthAction::Transaction { .. }
+        AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name } => {
+            allow_writes && (may_read(context, table_name, tables) || is_catalog(table_name))
+        }
+        AuthAction::Transaction { .. }
         | AuthAction::Savepoint { .. }
         | AuthAction::CreateIndex { .. }
         | AuthAction::CreateTable { .. }
@@ -243,6 +240,24 @@ fn authorize(
     } else {
         Authorization::Deny
     }
+}
+
+/// Whether a list allows the table, or the view on whose account it is read.
+fn may_read(context: &AuthContext<'_>, table: &str, tables: Option<&TableFilter>) -> bool {
+    tables.is_none_or(|allows| {
+        let database = context.database_name.unwrap_or("main");
+        let own = database.eq_ignore_ascii_case("main") || database.is_empty();
+        let named = |name: &str| allows(Some(database), name) || (own && allows(None, name));
+        // What a permitted view or trigger does on its own account is its business.
+        context.accessor.is_some_and(named) || named(table)
+    })
+}
+
+/// SQLite's own tables, which it reads and writes when a table is made, changed or dropped.
+fn is_catalog(table: &str) -> bool {
+    table
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("sqlite_"))
 }
 
 fn table_info(session: &Session, sql: &str) -> rusqlite::Result<Vec<Column>> {

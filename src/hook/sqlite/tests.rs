@@ -189,6 +189,36 @@ async fn only_listed_tables_can_be_read_even_if_the_guard_let_a_statement_throug
 }
 
 #[tokio::test]
+async fn listed_tables_can_be_changed_and_others_not_when_writes_are_allowed() {
+    let harbour = Harbour::new();
+    let listed: TableFilter = Arc::new(|schema, table| schema.is_none() && table == "ships");
+    let database = harbour.open(Access {
+        allow_writes: true,
+        tables: Some(listed),
+    });
+    for sql in [
+        "INSERT INTO ships VALUES (3, 'Cutter', 'SE')",
+        "CREATE INDEX by_flag ON ships (flag)",
+        "ALTER TABLE ships ADD COLUMN built INTEGER",
+        "UPDATE ships SET built = 1999 WHERE id = 1",
+        "DROP TABLE ships",
+    ] {
+        database
+            .run(sql, 1)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    for sql in [
+        "INSERT INTO payroll VALUES ('Kai', 1)",
+        "DELETE FROM payroll",
+        "ATTACH ':memory:' AS y",
+        "PRAGMA writable_schema = ON",
+    ] {
+        assert!(database.run(sql, 1).await.is_err(), "{sql} ran");
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_call_interrupts_its_statement() {
     let harbour = Harbour::new();
     let database = harbour.read_only();

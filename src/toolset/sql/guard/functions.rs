@@ -48,12 +48,18 @@ const MEASURED_WITH_OTHER_ARGUMENTS: &[(Dialect, &[&str])] = &[
     (Dialect::ClickHouse, &["SPLITBYCHAR"]),
 ];
 
+/// Functions that the anchor's parser knows and that return what no table holds: Databricks' secret scopes.
+const READS_BEYOND_TABLES: &[&str] = &["SECRET", "TRY_SECRET"];
+
 /// Whether a call is of a function that the dialect's parser knows.
 pub(super) fn is_known(dialect: Dialect, name: &str, arguments: usize) -> bool {
     let Some(known) = KNOWN.as_ref() else {
         return false;
     };
     let name = name.to_uppercase();
+    if READS_BEYOND_TABLES.contains(&name.as_str()) {
+        return false;
+    }
     let measured_apart = MEASURED_WITH_OTHER_ARGUMENTS
         .iter()
         .any(|(of, names)| *of == dialect && names.contains(&name.as_str()));

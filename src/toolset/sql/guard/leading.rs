@@ -247,6 +247,36 @@ fn is_modelled_show(words: &Words<'_>, dialect: Dialect) -> bool {
     }
 }
 
+/// A word behind the first that T-SQL takes for the start of a second statement and parsers take for an alias:
+/// `SELECT 1 SHUTDOWN` needs no semicolon there. Statements of more words leave something that can't be read.
+pub(super) fn second_statement(tokens: &[TokenWithSpan], dialect: Dialect) -> Option<String> {
+    const ONE_WORD: &[&str] = &[
+        "BREAK",
+        "CHECKPOINT",
+        "COMMIT",
+        "CONTINUE",
+        "EXEC",
+        "EXECUTE",
+        "RECONFIGURE",
+        "RETURN",
+        "REVERT",
+        "ROLLBACK",
+        "SHUTDOWN",
+        "THROW",
+    ];
+    if dialect != Dialect::TSql {
+        return None;
+    }
+    let words = Words(tokens);
+    (1..tokens.len()).find_map(|index| {
+        let word = words.keyword(index)?;
+        let before = tokens.get(index - 1).map(|token| &token.token);
+        let is_name =
+            before == Some(&Token::Period) || words.keyword(index - 1).as_deref() == Some("AS");
+        (!is_name && ONE_WORD.contains(&word.as_str())).then_some(word)
+    })
+}
+
 /// Tokens as unquoted words.
 pub(super) struct Words<'a>(pub(super) &'a [TokenWithSpan]);
 

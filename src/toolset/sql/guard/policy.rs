@@ -107,6 +107,14 @@ impl Guard {
                 ),
             });
         }
+        if matches!(leading, Leading::Query | Leading::Statement(_))
+            && let Some(word) = leading::second_statement(&tokens, self.dialect)
+        {
+            return Err(Refusal::Parse(format!(
+                "{word} begins a second statement in T-SQL, also without a semicolon. Send one statement, and put \
+                 names like this in brackets."
+            )));
+        }
         let checks_comments = self.allow_list.is_some() && context.comment;
         if tokens.len() == 1 && first_word(&tokens) == "SELECT" && !checks_comments {
             return Ok(Report {

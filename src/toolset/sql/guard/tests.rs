@@ -190,6 +190,19 @@ fn text_that_reads_in_two_ways_is_refused() {
         guard.allow_list = None;
         assert!(guard.check(sql).is_err(), "{dialect:?} accepted {sql}");
     }
+    for sql in [
+        "SELECT 1 SHUTDOWN",
+        "SELECT * FROM orders EXEC ('DROP TABLE x')",
+    ] {
+        assert!(reading(Dialect::TSql).check(sql).is_err(), "accepted {sql}");
+    }
+    for dialect in ALL {
+        assert!(
+            reading(dialect)
+                .check("SELECT * FROM orders WHERE id IN secrets")
+                .is_err()
+        );
+    }
     assert!(
         reading(Dialect::Trino)
             .check("SELECT * FROM orders ARRAY JOIN secrets")
