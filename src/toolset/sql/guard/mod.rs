@@ -7,7 +7,7 @@
 //! The order of work: `lexical` cuts the text into tokens and statements and refuses text that an engine could read
 //! in another way; `leading` says what kind of statement stands there; `walk` goes through the parser's tree and
 //! notes what it names; `policy` decides.
-
+//!
 //! # Stricter than the original
 //!
 //! - SET, KILL, ATTACH, DETACH, PRAGMA, PUT, LIST, INSTALL, DECLARE, UNDROP, ALTER SESSION and DROP of anything but
