@@ -11,6 +11,7 @@ mod dag_calls;
 mod dag_constructors;
 mod dag_files;
 mod dag_host;
+mod dag_packages;
 mod local_run;
 mod parity;
 mod sql_corpus;

@@ -25,6 +25,8 @@ def parse(timestr, parserinfo=None, *, dayfirst=False, yearfirst=False, default=
     base = default or _datetime.datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         moment = _datetime.datetime.fromisoformat(text.strip())
+        if ":" not in text and len(text.strip()) <= 10:
+            return base.replace(year=moment.year, month=moment.month, day=moment.day)
         return moment.replace(tzinfo=None) if ignoretz else moment
     except ValueError:
         pass
@@ -41,7 +43,7 @@ def parse(timestr, parserinfo=None, *, dayfirst=False, yearfirst=False, default=
     day = _day(rest, dayfirst, yearfirst, text)
     if not day and not clock:
         raise ParserError(f"Unknown string format: {text}")
-    moment = base.replace(**{**({"hour": 0} if not clock else {}), **day, **clock})
+    moment = base.replace(**{**day, **clock})
     return moment.replace(tzinfo=None if ignoretz else zone)
 
 
@@ -54,16 +56,15 @@ def _clock(text):
         if not found:
             return {}, text.replace("T", " ")
         hour, half = found.groups()
-        minute, second, fraction = 0, 0, None
+        minute = second = fraction = None
     hour = int(hour)
     if half:
         hour = hour % 12 + (12 if half.lower().startswith("p") else 0)
-    clock = {
-        "hour": hour,
-        "minute": int(minute),
-        "second": int(second or 0),
-        "microsecond": int((fraction or "0")[:6].ljust(6, "0")),
-    }
+    clock = {"hour": hour}
+    if minute is not None:
+        clock["minute"] = int(minute)
+        clock["second"] = int(second or 0)
+        clock["microsecond"] = int((fraction or "0")[:6].ljust(6, "0"))
     return clock, (text[: found.start()].rstrip("T ") + " " + text[found.end() :])
 
 

@@ -110,19 +110,22 @@ class relativedelta:
                 name: getattr(other, name) if getattr(other, name) is not None else getattr(self, name)
                 for name in _ABSOLUTE
             }
-            return relativedelta(**{name: mine[name] + theirs[name] for name in _RELATIVE}, **absolute)
+            weekday = other.weekday if other.weekday is not None else self.weekday
+            return relativedelta(weekday=weekday, **{name: mine[name] + theirs[name] for name in _RELATIVE}, **absolute)
         if isinstance(other, _datetime.timedelta):
             values = self._values()
             values["days"] += other.days
             values["seconds"] += other.seconds
             values["microseconds"] += other.microseconds
-            return relativedelta(**values)
+            return relativedelta(weekday=self.weekday, **values)
         return self._added_to(other)
 
     __radd__ = __add__
 
     def __neg__(self):
-        return relativedelta(**self._values(-1), **{name: getattr(self, name) for name in _ABSOLUTE})
+        return relativedelta(
+            weekday=self.weekday, **self._values(-1), **{name: getattr(self, name) for name in _ABSOLUTE}
+        )
 
     def __rsub__(self, other):
         return (-self).__radd__(other)
@@ -136,7 +139,8 @@ class relativedelta:
     __rmul__ = __mul__
 
     def __bool__(self):
-        return any(self._values().values()) or any(getattr(self, name) is not None for name in _ABSOLUTE)
+        absolute = any(getattr(self, name) is not None for name in _ABSOLUTE)
+        return absolute or self.weekday is not None or any(self._values().values())
 
     def __eq__(self, other):
         return isinstance(other, relativedelta) and all(
@@ -148,4 +152,6 @@ class relativedelta:
     def __repr__(self):
         inside = [f"{name}={value:+d}" for name, value in self._values().items() if value]
         inside += [f"{name}={getattr(self, name)!r}" for name in _ABSOLUTE if getattr(self, name) is not None]
+        if self.weekday is not None:
+            inside.append(f"weekday={self.weekday!r}")
         return f"relativedelta({', '.join(inside)})"
