@@ -11,6 +11,8 @@ mod _updraft {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
+    use chrono::{DateTime, TimeZone};
+    use chrono_tz::{OffsetComponents, OffsetName, Tz};
     use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8StrRef};
     use rustpython_vm::function::ArgIntoFloat;
     use rustpython_vm::{PyResult, VirtualMachine};
@@ -160,6 +162,32 @@ mod _updraft {
             .map(|source| guarded_imports::lines(&source))
             .unwrap_or_default();
         Ok(serde_json::json!(lines).to_string())
+    }
+
+    /// What a time zone says at a moment (seconds since 1970): the standard offset and what summer time adds, in
+    /// seconds, and the abbreviation, as a JSON list; `None` when there is no zone of that name. From the time zone
+    /// database in the binary: Dag code sees no files of the machine.
+    #[pyfunction]
+    fn zone_at(name: PyUtf8StrRef, seconds: i64) -> Option<String> {
+        let zone = name.as_str().parse::<Tz>().ok()?;
+        let moment = DateTime::from_timestamp(seconds, 0)?.naive_utc();
+        let offset = zone.offset_from_utc_datetime(&moment);
+        let parts = serde_json::json!([
+            offset.base_utc_offset().num_seconds(),
+            offset.dst_offset().num_seconds(),
+            offset.abbreviation(),
+        ]);
+        Some(parts.to_string())
+    }
+
+    /// The names of the time zones, as a JSON list.
+    #[pyfunction]
+    fn zone_names() -> String {
+        let names: Vec<_> = chrono_tz::TZ_VARIANTS
+            .iter()
+            .map(|zone| zone.name())
+            .collect();
+        serde_json::json!(names).to_string()
     }
 
     /// `time.sleep`, in slices, so that a Dag file which sleeps for ever can be stopped.

@@ -40,3 +40,8 @@ fn documents_are_read_and_written_as_pyyaml_does() {
 fn spans_and_loose_dates_are_those_of_dateutil() {
     assert_prints_the_same("dateutil_spans");
 }
+
+#[test]
+fn times_of_zones_are_those_of_the_standard_library() {
+    assert_prints_the_same("zoneinfo_zones");
+}
