@@ -66,6 +66,8 @@ struct TaskReport {
     native: bool,
     /// Why it does not run natively.
     reason: Option<String>,
+    /// Settings that only a Python worker acts on.
+    ignored: Vec<String>,
     connections: Vec<ConnectionReport>,
 }
 
@@ -202,6 +204,7 @@ fn check_dag(dag: &Dag, environment: &Environment, plane: &LocalControlPlane) ->
             mapped: !task.expansions.is_empty(),
             native: reason.is_none(),
             reason,
+            ignored: task.ignored.clone(),
             connections: connections(task, environment, plane),
         }
     });
@@ -300,6 +303,12 @@ fn print(report: &Report) {
                     other += 1;
                 } else {
                     native += 1;
+                }
+                if task.native && !task.ignored.is_empty() {
+                    println!(
+                        "      only a Python worker acts on its {}",
+                        task.ignored.join(", ")
+                    );
                 }
                 for connection in &task.connections {
                     let defined = match (connection.templated, connection.defined_by) {

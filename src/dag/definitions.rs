@@ -118,6 +118,9 @@ pub struct Task {
     pub outlets: Vec<Value>,
     #[serde(default)]
     pub inlets: Vec<Value>,
+    /// Names of settings that a Python worker would act on and that are not acted on here: callbacks, `retry_policy`.
+    #[serde(default)]
+    pub ignored: Vec<String>,
     pub kind: TaskKind,
 }
 

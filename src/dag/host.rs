@@ -40,7 +40,7 @@ pub trait Host: Send + Sync {
     /// The server refused.
     fn xcom_push(&self, key: &str, value: Value) -> Result<(), HostError>;
 
-    /// Airflow's configuration, for `conf.get(section, key)`; `None` when unset.
+    /// Airflow's configuration, for `conf.get(section, key)`; `None` when unset. Never asked for a sensitive option.
     fn config(&self, section: &str, key: &str) -> Option<String>;
 
     /// Registers a secret with the masker.

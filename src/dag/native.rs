@@ -18,6 +18,7 @@ mod _updraft {
     use rustpython_vm::{PyResult, VirtualMachine};
     use serde_json::Value;
 
+    use crate::airflow::config::is_sensitive;
     use crate::dag::guarded_imports;
     use crate::dag::host::{HostError, LogRecord, XComQuery};
     use crate::dag::world;
@@ -97,6 +98,13 @@ mod _updraft {
         key: PyUtf8StrRef,
         vm: &VirtualMachine,
     ) -> PyResult<Option<String>> {
+        // Kept from Dag code here as they are in `os.environ`.
+        if is_sensitive(
+            &section.as_str().to_lowercase(),
+            &key.as_str().to_lowercase(),
+        ) {
+            return Ok(None);
+        }
         Ok(world::of(vm)?.host.config(section.as_str(), key.as_str()))
     }
 

@@ -139,6 +139,13 @@ pub fn start(
             text,
         )));
     }
+    if !task.ignored.is_empty() {
+        let text = format!(
+            "This task sets {}, which only a Python worker acts on",
+            task.ignored.join(", ")
+        );
+        log.write("task", LogLevel::Warning, &text, Map::new());
+    }
     let dag_folder = file.parent().map(PathBuf::from).unwrap_or_default();
     Ok(Started {
         dag,

@@ -116,8 +116,24 @@ def _task(task, mapped_over):
         "mapped_over": task.task_id in mapped_over,
         "outlets": _assets(task.outlets),
         "inlets": _assets(task.inlets),
+        "ignored": _ignored(_Settings(task)),
         "kind": _kind(task, cls),
     }
+
+
+_IGNORED = (
+    "on_execute_callback",
+    "on_failure_callback",
+    "on_success_callback",
+    "on_retry_callback",
+    "on_skipped_callback",
+    "retry_policy",
+)
+
+
+def _ignored(settings):
+    """Names of the settings that a Python worker would act on, and that nobody acts on here."""
+    return [name for name in _IGNORED if getattr(settings, name, None)]
 
 
 def _mapped_task_group(task):
@@ -151,8 +167,9 @@ class _Settings:
             return getattr(task, name, None)
         if name in self._expanded and task.python_callable is None:
             return None
-        if name == "python_callable" and task.python_callable is not None:
-            return task.python_callable
+        if name == "python_callable":
+            # A decorator's function, or the argument that `PythonOperator.partial` was given.
+            return task.python_callable or task.partial_kwargs.get(name)
         try:
             return getattr(task, name)
         except AttributeError:
