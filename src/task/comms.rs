@@ -11,6 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::airflow::frame::{FrameError, MAX_FRAME_BYTES, ReplyFrame, RequestFrame};
 use crate::airflow::supervisor::{
@@ -69,9 +70,16 @@ pub struct SupervisorClient {
     next_id: AtomicI64,
     /// Trace context of requests that bring none of their own.
     carrier: OnceLock<BTreeMap<String, String>>,
+    /// Cancelled when the supervisor is gone.
+    gone: CancellationToken,
 }
 
 impl SupervisorClient {
+    /// Waits until the supervisor has closed the connection, as it does when it dies.
+    pub async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+
     /// From now on requests belong to a span: its W3C trace context.
     pub fn set_carrier(&self, carrier: BTreeMap<String, String>) {
         // A second call changes nothing: a process has one task span.
@@ -105,13 +113,21 @@ impl SupervisorClient {
             waiting: Some(HashMap::new()),
         }));
         tokio::spawn(write_frames(writer, inbox));
-        tokio::spawn(read_frames(reader, Arc::clone(&pending)));
+        let gone = CancellationToken::new();
+        tokio::spawn({
+            let (pending, gone) = (Arc::clone(&pending), gone.clone());
+            async move {
+                read_frames(reader, pending).await;
+                gone.cancel();
+            }
+        });
         Ok((
             Self {
                 outgoing,
                 pending,
                 next_id: AtomicI64::new(1),
                 carrier: OnceLock::new(),
+                gone,
             },
             details,
         ))
@@ -296,6 +312,14 @@ mod tests {
             }
         });
         SupervisorClient::connect(address).await
+    }
+
+    #[tokio::test]
+    async fn a_supervisor_that_dies_is_noticed_without_a_request() {
+        let (client, _) = pair(Vec::new()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(10), client.gone())
+            .await
+            .unwrap();
     }
 
     #[tokio::test]

@@ -35,6 +35,9 @@ pub enum ProcessError {
     Comms(#[from] CommsError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The supervisor died. Airflow gives the task to somebody else, so that this try must not go on.
+    #[error("the supervisor is gone; the task is given up")]
+    SupervisorGone,
     /// The supervisor did not take the task's final message.
     #[error("the supervisor did not take the task's final state: {0}")]
     NotTaken(#[from] ErrorResponse),
@@ -92,16 +95,20 @@ async fn speak(
     let span = TaskSpan::start(&telemetry, &details.ti);
     client.set_carrier(propagate(span.context()).into_iter().collect());
     let client = Arc::new(client);
-    let ended = task(
-        Arc::clone(&client),
+    let work = task(
+        Arc::clone(&client) as Arc<dyn ControlPlane>,
         details,
         config,
         masker,
         log,
         &span,
         &telemetry,
-    )
-    .await;
+    );
+    let ended = tokio::select! {
+        biased;
+        ended = work => ended,
+        () = client.gone() => Err(ProcessError::SupervisorGone),
+    };
     span.end();
     // Blocks while the last spans are sent; nothing else runs any more.
     if let Err(error) = tokio::task::spawn_blocking(move || telemetry.shutdown())
@@ -114,7 +121,7 @@ async fn speak(
 }
 
 async fn task(
-    client: Arc<SupervisorClient>,
+    control_plane: Arc<dyn ControlPlane>,
     details: StartupDetails,
     config: Arc<Config>,
     masker: Masker,
@@ -122,7 +129,6 @@ async fn task(
     span: &TaskSpan,
     telemetry: &Telemetry,
 ) -> Result<(), ProcessError> {
-    let control_plane: Arc<dyn ControlPlane> = client;
     let ti = Arc::new(details.ti.clone());
     let services = Services::new(Arc::clone(&control_plane), Arc::clone(&config), masker, ti);
     let host = Arc::new(TaskHost::new(services.clone(), log.clone()));

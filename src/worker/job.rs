@@ -25,6 +25,9 @@ use crate::supervisor::{
 /// How often a running task's log is pushed, at most.
 const LONGEST_PUSH_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long a job that has ended waits for the server's answer to the news of its start.
+const ANNOUNCEMENT: Duration = Duration::from_secs(5);
+
 /// What the Edge API is told about a job in the end. This is the executor's affair: a task that failed in an orderly
 /// way is a job that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +81,14 @@ async fn run_execute_task(
     let work = supervise(settings, key, task, stop);
     tokio::pin!(work);
     tokio::select! {
-        end = &mut work => return end,
+        end = &mut work => {
+            // A request that is on its way can't be called back: the server may take it after the one that follows.
+            let answered = tokio::time::timeout(ANNOUNCEMENT, announce).await;
+            if answered.is_err() {
+                tracing::warn!(job = %key, "the job has ended before the server had heard of its start");
+            }
+            return end;
+        }
         () = &mut announce => {}
     }
     work.await
