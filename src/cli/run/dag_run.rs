@@ -284,7 +284,8 @@ impl DagRunner {
                     start_date: Some(now),
                     run_type: "manual".to_owned(),
                     state: "running".to_owned(),
-                    conf: self.conf.clone(),
+                    // As Airflow has it for a manual run without one.
+                    conf: Some(self.conf.clone().unwrap_or_default()),
                     ..DagRun::default()
                 },
                 max_tries: i64::from(task.retries),
