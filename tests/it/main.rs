@@ -14,5 +14,6 @@ mod dag_host;
 mod dag_packages;
 mod local_run;
 mod parity;
+mod provider_examples;
 mod sql_corpus;
 mod task_process;
