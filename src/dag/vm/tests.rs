@@ -449,10 +449,10 @@ except Exception as error:
     answer.append(type(error).__name__)
 answer.append(importlib.util.find_spec('numpy'))
 try:
-    import yaml
+    import torch
 except ValueError:
     pass
-answer.append(type(yaml).__name__)
+answer.append(type(torch).__name__)
 try:
     import _nothing
 except ValueError:
