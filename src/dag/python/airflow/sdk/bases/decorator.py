@@ -119,7 +119,10 @@ def _returns_mapping(function):
         return False
     if issubclass(kind, dict):
         return True
-    from collections.abc import Mapping
+    if kind.__module__ == "builtins":
+        # The usual case, for which the abstract classes need not be imported.
+        return False
+    from _collections_abc import Mapping
 
     return issubclass(kind, Mapping)
 
