@@ -323,19 +323,27 @@ fn a_file_that_loads_for_ever_is_stopped_and_the_error_says_where() {
     ];
     for (source, timeout, line) in endless {
         let bundle = Bundle::new(&[("dag.py", source.as_bytes())]);
-        let start = Instant::now();
-        let loaded = bundle.load_within(Duration::from_secs(timeout));
-        let error = loaded.map(|(file, _)| file).unwrap_err();
-        assert!(
-            start.elapsed() < Duration::from_secs(timeout + 15),
-            "{source}"
-        );
-        let LoadError::TimedOut { file, at, .. } = &error else {
-            panic!("{error}")
-        };
-        assert_eq!(file, &bundle.file("dag.py"));
+        // Where it was is told only if the first interruption finds it, which another test's interpreter can take away.
+        let mut told = None;
+        for _ in 0..3 {
+            let start = Instant::now();
+            let loaded = bundle.load_within(Duration::from_secs(timeout));
+            let error = loaded.map(|(file, _)| file).unwrap_err();
+            assert!(
+                start.elapsed() < Duration::from_secs(timeout + 15),
+                "{source}"
+            );
+            let LoadError::TimedOut { file, at, .. } = &error else {
+                panic!("{error}")
+            };
+            assert_eq!(file, &bundle.file("dag.py"));
+            told = at.as_ref().map(|at| at.lineno);
+            if line.is_none() || told.is_some() {
+                break;
+            }
+        }
         if line.is_some() {
-            assert_eq!(at.as_ref().map(|at| at.lineno), line, "{source}");
+            assert_eq!(told, line, "{source}");
         }
     }
 }
