@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::postgres::PostgresDatabase;
 use super::sqlite::SqliteDatabase;
 use super::{Access, Database};
 use crate::airflow::connection::Connection;
@@ -52,10 +53,10 @@ pub fn connect(
 ) -> Result<Arc<dyn Database>, ConnectionError> {
     match connection.conn_type.as_str() {
         "sqlite" => Ok(Arc::new(SqliteDatabase::new(connection, access))),
-        // The drivers to come: each has its place here and a file or folder beside `sqlite`.
-        "postgres" | "redshift" | "mysql" | "mssql" | "duckdb" | "snowflake" | "gcpbigquery"
-        | "oracle" | "trino" | "presto" | "databricks" | "athena" | "vertica" | "teradata"
-        | "exasol" | "jdbc" | "odbc" | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {
+        "postgres" => Ok(Arc::new(PostgresDatabase::new(connection, access))),
+        "redshift" | "mysql" | "mssql" | "duckdb" | "snowflake" | "gcpbigquery" | "oracle"
+        | "trino" | "presto" | "databricks" | "athena" | "vertica" | "teradata" | "exasol"
+        | "jdbc" | "odbc" | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {
             conn_id: connection.conn_id.clone(),
             conn_type: connection.conn_type.clone(),
         }),

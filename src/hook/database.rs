@@ -16,6 +16,8 @@ pub enum Cell {
     Bytes(Vec<u8>),
     /// A JSON column that the driver has decoded.
     Json(serde_json::Value),
+    /// An array or a row value.
+    List(Vec<Cell>),
 }
 
 /// A column of a table.
@@ -74,6 +76,15 @@ pub enum DatabaseError {
         class: &'static str,
         message: String,
         sql: String,
+        /// SQLAlchemy's code for the class.
+        code: &'static str,
+    },
+    /// A reflection that never got to its first statement, in SQLAlchemy's wrapping.
+    #[error("({class}) {message}\n(Background on this error at: https://sqlalche.me/e/21/{code})")]
+    Unreachable {
+        /// `psycopg.OperationalError` and the like.
+        class: &'static str,
+        message: String,
         /// SQLAlchemy's code for the class.
         code: &'static str,
     },

@@ -6,6 +6,8 @@
 pub mod blocking;
 mod connect;
 mod database;
+pub mod postgres;
+mod python_value;
 pub mod sqlite;
 
 pub use connect::{ConnectionError, ConnectionSource, connect};

@@ -23,8 +23,8 @@ ROWS = {
     "mapped_kwargs": "mapped tasks: `.expand`, `.expand_kwargs`",
     "usage_limits": "`usage_limits`",
     "fallback": "`fallback_conn_ids`",
-    "sql_toolset": "`SQLToolset` on SQLite",
-    "sql_toolset_postgres": "`SQLToolset` on other databases",
+    "sql_toolset": "`SQLToolset` on SQLite, PostgreSQL",
+    "sql_toolset_elsewhere": "`SQLToolset` on other databases",
     "hook_toolset": "`HookToolset`",
     "object_storage_toolset": "`ObjectStorageToolset`",
     "datafusion_toolset": "`DataFusionToolset`",
@@ -44,7 +44,7 @@ ROWS = {
     "bash_operator": "`BashOperator` and other operators",
 }
 # A connection decides, which `check` may not have: the row stands without a task.
-UNCHECKED = {"sql_toolset_postgres"}
+UNCHECKED = {"sql_toolset_elsewhere"}
 
 
 def test_the_table_of_the_readme_says_what_check_says() -> None:

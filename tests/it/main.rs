@@ -12,6 +12,7 @@ mod dag_constructors;
 mod dag_files;
 mod dag_host;
 mod dag_packages;
+mod databases;
 mod local_run;
 mod parity;
 mod provider_examples;

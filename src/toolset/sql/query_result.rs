@@ -145,6 +145,7 @@ fn row_json(row: &[Cell], mask: &Mask) -> String {
             Cell::Json(value) => {
                 write_json(&mut out, &masked(value.clone(), mask), JsonStyle::COMPACT);
             }
+            Cell::List(cells) => out.push_str(&row_json(cells, mask)),
         }
     }
     out.push(']');

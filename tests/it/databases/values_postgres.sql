@@ -1,0 +1,14 @@
+SELECT true, 1::smallint, 9223372036854775807, -9223372036854775808, 1.50::numeric, 0.0000001::numeric, 0.00000000::numeric(20,8), 123456789012345678901234567890.123456789, 'NaN'::numeric, 'Infinity'::numeric, '-Infinity'::numeric, 1e20::numeric, 0.000001::numeric
+SELECT 1.1::real, 1e10::real, 0.1::float8, 1e100::float8, 1e16::float8, 123456789012345680.0::float8, 'NaN'::float8, '-Infinity'::float8, 1e-5::float8, -0.0::float8, 3.4028235e38::real, 12::money
+SELECT 'a'::char(5), 'é"\'::text, 'x'::"char", 'n'::name, E'tab\tnl\n'
+SELECT '\x00ff41'::bytea, ''::bytea
+SELECT date '2020-02-29', date '0001-01-01', time '12:00', time '12:00:00.5', time '23:59:59.999999', timetz '12:00+02', timetz '12:00:00.25-03:30', timestamp '2020-01-01', timestamp '2020-01-01 10:11:12.5', timestamptz '2020-01-01 00:00:00+00', timestamptz '2020-06-01 00:00:00.123+05:30'
+SELECT interval '1 day', interval '1 mon', interval '1 year 2 mons 3 days 04:05:06.789', interval '-1 day', interval '-1 second', interval '100 hours', interval '0', interval '1 day -00:00:01', interval '-1 mon +3 days -02:00', interval '1.5 seconds'
+SELECT '6f1e5c2a-4b7e-4b6e-9a51-0a4d3ee6a1b2'::uuid, '{"a": 1.0, "b": [1e2, null, true, "é"], "a": 2}'::json, '{"b": 1.10, "a": {"x": 1e400}, "n": -0}'::jsonb, '12345678901234567890123'::jsonb, '"s"'::json, 'null'::json, '[]'::json, '1.0'::json
+SELECT '<a/>'::xml, '10.1.2.3'::inet, '10.1.2.0/24'::inet, '10.0.0.0/8'::cidr, '::1'::inet, '2001:db8::/32'::cidr, '08:00:2b:01:02:03'::macaddr, B'101', '101'::varbit
+SELECT point(1,2), box '((1,1),(0,0))', 'a b'::tsvector, 'a & b'::tsquery, 26::oid, 'pg_class'::regclass, 'int'::regtype, '0/1'::pg_lsn
+SELECT int4range(1,10), int4range(null,10), int4range(1,null,'()'), 'empty'::int4range, numrange(1.5,2.50), daterange('2020-01-01','2020-02-01'), tsrange('2020-01-01','2020-02-01 10:00:00.5'), tstzrange('2020-01-01',null), '{[1,3),[5,7)}'::int4multirange, '{}'::int4multirange, 'empty'::numrange
+SELECT floatrange(1,2), int8range(1,10,'[]'), '{[1.5,2)}'::nummultirange
+SELECT array[1,2,null], array[[1,2],[3,4]], '{}'::int[], array['a','b c','NULL',null,'q"uo\te','']::text[], array[1.50,2]::numeric[], array[date '2020-01-01'], array[true,false], array['\x41'::bytea], array['a']::varchar[], '[2:3]={7,8}'::int[], array['{"a":1}'::jsonb], array['sad'::mood,'hap''py'], array[1]::posint[], array[timestamptz '2020-01-01 00:00+00'], array[interval '1 day'], array[box '((1,1),(0,0))',box '((2,2),(0,0))'], array['NaN'::float8, 1.5], array['x'::char(3)], array[int4range(1,2)], array['10.0.0.1'::inet]
+SELECT 'sad'::mood, row(1,'a b',null,true), row(1,'a')::pair, array[row(1,'a')::pair], 5::posint, 'NO'::depot.flag, array[row(1,2)], row(), row(row(1,2),3), row(array[1,2]), row('\x41'::bytea, date '2020-01-01')
+SELECT null, null::int, null::jsonb, pg_typeof(1), ''::text, current_setting('x.y', true), 'infinity'::text, pg_sleep(0), '1 2'::int2vector, '{1,2}'::oid[], '1'::xid, '(0,1)'::tid

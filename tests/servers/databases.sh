@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# A real PostgreSQL and a real MariaDB for the tests: fresh data folders in DIR, free ports on loopback, unix sockets in DIR.
+#
+#   tests/servers/databases.sh start DIR [PID]   starts both and prints KEY=VALUE lines; with PID, they end when that process does
+#   tests/servers/databases.sh stop DIR          ends what `start` started in DIR
+#
+# The servers refuse to run as root, so under root they run as the users that their packages create.
+set -euo pipefail
+
+usage() {
+    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+fail() {
+    echo "databases.sh: $1" >&2
+    exit 1
+}
+
+[ $# -ge 2 ] || usage
+action=$1
+mkdir -p "$2"
+dir=$(cd "$2" && pwd)
+follow=${3:-}
+
+as() { # USER COMMAND...
+    local user=$1
+    shift
+    if [ "$(id -u)" -eq 0 ]; then runuser -u "$user" -- "$@"; else "$@"; fi
+}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+postgres_bin() {
+    local found
+    found=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
+    [ -x "$found/postgres" ] || fail "there is no PostgreSQL server: apt-get install postgresql"
+    echo "$found"
+}
+
+private_folder() { # NAME USER
+    mkdir "$dir/$1"
+    [ "$(id -u)" -ne 0 ] || chown "$2" "$dir/$1"
+}
+
+certificate() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+        -keyout "$dir/$1/server.key" -out "$dir/$1/server.crt" 2>/dev/null
+    chmod 600 "$dir/$1/server.key"
+    [ "$(id -u)" -ne 0 ] || chown "$2" "$dir/$1/server.key" "$dir/$1/server.crt"
+}
+
+wait_for() { # WHAT COMMAND...
+    local what=$1 try
+    shift
+    for try in $(seq 150); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.2
+    done
+    tail -20 "$dir"/*/log >&2 || true
+    fail "$what did not come up within 30 seconds; its log is above"
+}
+
+start_postgres() {
+    local bin port
+    bin=$(postgres_bin)
+    port=$(free_port)
+    private_folder postgres postgres
+    certificate postgres postgres
+    (
+        cd "$dir/postgres"
+        as postgres "$bin/initdb" -D "$dir/postgres/data" -U updraft -A trust -E UTF8 --locale=C >"$dir/postgres/initdb.log" 2>&1 \
+            || fail "initdb failed: $(tail -3 "$dir/postgres/initdb.log")"
+        printf '%s\n' 'local all all trust' 'hostssl all tls_only 127.0.0.1/32 scram-sha-256' \
+            'host all tls_only 127.0.0.1/32 reject' 'host all password 127.0.0.1/32 scram-sha-256' \
+            'host all all 127.0.0.1/32 trust' >"$dir/postgres/pg_hba.conf"
+        [ "$(id -u)" -ne 0 ] || chown postgres "$dir/postgres/pg_hba.conf"
+        as postgres "$bin/postgres" -D "$dir/postgres/data" -p "$port" -k "$dir/postgres" \
+            -c listen_addresses=127.0.0.1 -c hba_file="$dir/postgres/pg_hba.conf" -c fsync=off -c timezone=UTC -c ssl=on \
+            -c ssl_cert_file="$dir/postgres/server.crt" -c ssl_key_file="$dir/postgres/server.key" \
+            </dev/null >"$dir/postgres/log" 2>&1 &
+        echo $! >"$dir/postgres/pid"
+    )
+    wait_for PostgreSQL "$bin/pg_isready" -h 127.0.0.1 -p "$port"
+    as postgres "$bin/createdb" -h "$dir/postgres" -p "$port" -U updraft harbour
+    echo "UPDRAFT_TEST_POSTGRES_PORT=$port"
+    echo "UPDRAFT_TEST_POSTGRES_SOCKETS=$dir/postgres"
+}
+
+start_mariadb() {
+    local server port
+    server=$(command -v mariadbd || ls /usr/sbin/mariadbd 2>/dev/null) \
+        || fail "there is no MariaDB server: apt-get install mariadb-server"
+    port=$(free_port)
+    private_folder mariadb mysql
+    certificate mariadb mysql
+    (
+        cd "$dir/mariadb"
+        as mysql mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \
+            --datadir="$dir/mariadb/data" >"$dir/mariadb/install.log" 2>&1 \
+            || fail "mariadb-install-db failed: $(tail -3 "$dir/mariadb/install.log")"
+        as mysql "$server" --no-defaults --datadir="$dir/mariadb/data" --port="$port" --bind-address=127.0.0.1 \
+            --socket="$dir/mariadb/socket" --pid-file="$dir/mariadb/server.pid" --skip-name-resolve \
+            --default-time-zone=+00:00 --innodb-flush-log-at-trx-commit=0 --innodb-log-file-size=48M \
+            --ssl-cert="$dir/mariadb/server.crt" --ssl-key="$dir/mariadb/server.key" \
+            </dev/null >"$dir/mariadb/log" 2>&1 &
+        echo $! >"$dir/mariadb/pid"
+    )
+    wait_for MariaDB mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e 'SELECT 1'
+    mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e "CREATE USER updraft@'127.0.0.1' IDENTIFIED BY 'harbour-pass';
+        CREATE USER updraft@localhost IDENTIFIED BY 'harbour-pass';
+        GRANT ALL ON *.* TO updraft@'127.0.0.1' WITH GRANT OPTION; GRANT ALL ON *.* TO updraft@localhost WITH GRANT OPTION;
+        CREATE DATABASE harbour CHARACTER SET utf8mb4"
+    echo "UPDRAFT_TEST_MARIADB_PORT=$port"
+    echo "UPDRAFT_TEST_MARIADB_SOCKET=$dir/mariadb/socket"
+}
+
+stop() {
+    local server pid
+    for server in postgres mariadb; do
+        pid=$(cat "$dir/$server/pid" 2>/dev/null) || continue
+        # SIGINT is PostgreSQL's fast shutdown; MariaDB wants SIGTERM. runuser passes neither on, so the child gets it.
+        local signal=INT
+        [ $server = postgres ] || signal=TERM
+        for target in $(pgrep -P "$pid" 2>/dev/null) "$pid"; do
+            kill -$signal "$target" 2>/dev/null || true
+            [ "$(id -u)" -eq 0 ] && break
+        done
+        rm -f "$dir/$server/pid"
+    done
+}
+
+case $action in
+    start)
+        chmod 755 "$dir"
+        start_postgres
+        start_mariadb
+        if [ -n "$follow" ]; then
+            (
+                while kill -0 "$follow" 2>/dev/null; do sleep 1; done
+                stop
+                sleep 5
+                rm -rf "$dir"
+            ) </dev/null >/dev/null 2>&1 &
+        fi
+        ;;
+    stop) stop ;;
+    *) usage ;;
+esac
