@@ -48,6 +48,12 @@ packages() {
     command -v cc >/dev/null || missing+=(build-essential)
     command -v git >/dev/null || missing+=(git)
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    command -v openssl >/dev/null || missing+=(openssl)
+    command -v pgrep >/dev/null || missing+=(procps)
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
+    [ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server)
+    # Python's MySQL driver is built from source.
+    [ -e /usr/include/mariadb/mysql.h ] || missing+=(libmariadb-dev python3-dev pkg-config)
     [ ${#missing[@]} -eq 0 ] && return
     begin "Debian packages: ${missing[*]}"
     local as_root=()
@@ -80,6 +86,10 @@ if [ "$part" != e2e ]; then
     cargo clippy --quiet --all-targets -- -D warnings
     begin "rustdoc"
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
+    begin "PostgreSQL and MariaDB"
+    # Beside the logs and not among them: the servers' own users must get there. They end with this script.
+    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/databases.sh start "$logs.databases" $$)
+    [ -n "${UPDRAFT_TEST_MARIADB_PORT:-}" ] || { echo "the database servers did not start" >&2; exit 1; }
     begin "cargo test"
     cargo test
 fi
