@@ -256,7 +256,13 @@ impl AgentParams {
                         match kind.as_str() {
                             "tools" => params.retries.tools = retries,
                             "output" => params.retries.output = retries,
-                            _ => {}
+                            other => {
+                                let text = format!(
+                                    "agent_params['retries'] has 'tools' and 'output', not {}",
+                                    repr_str(other)
+                                );
+                                return Err(Failure::new("ValueError", text));
+                            }
                         }
                     }
                 }

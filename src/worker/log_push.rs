@@ -1,5 +1,6 @@
 //! Brings a task's log to the API server while the task runs, piece by piece and complete at its end.
 
+use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct LogPush {
     chunk: usize,
     offset: u64,
     last_time: DateTime<Utc>,
+    /// Pieces that were read and not pushed yet.
+    unsent: VecDeque<String>,
 }
 
 impl LogPush {
@@ -37,6 +40,7 @@ impl LogPush {
             chunk: chunk.max(1),
             offset,
             last_time: DateTime::UNIX_EPOCH,
+            unsent: VecDeque::new(),
         }
     }
 
@@ -62,6 +66,7 @@ impl LogPush {
     /// Pushes everything new. Unless it is the `last` time, a character cut in two at the end waits for the rest.
     async fn push_new(&mut self, last: bool) -> Result<(), EdgeError> {
         loop {
+            self.push_unsent().await?;
             let bytes = match read_from(&self.path, self.offset) {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -81,12 +86,23 @@ impl LogPush {
                     .nth(self.chunk)
                     .map_or(rest.len(), |(index, _)| index);
                 let (piece, more) = rest.split_at(end);
-                let at = self.next_time();
-                self.api.push_log(&self.key, at, piece).await?;
+                self.unsent.push_back(piece.to_owned());
                 rest = more;
             }
             self.offset += used as u64;
         }
+    }
+
+    /// Piece by piece, so that a push that fails sends nothing twice that the server has.
+    async fn push_unsent(&mut self) -> Result<(), EdgeError> {
+        while let Some(piece) = self.unsent.pop_front() {
+            let at = self.next_time();
+            if let Err(error) = self.api.push_log(&self.key, at, &piece).await {
+                self.unsent.push_front(piece);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Part of the primary key of the server's row: never the same microsecond twice.

@@ -24,9 +24,9 @@ SPOILED: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda file: file.write_bytes(SOUND.encode() + b"\nNAME = '\xff\xfe'\n"),
         ["utf-8|UTF-8|unicode"],
     ),
-    "ten_megabytes": (lambda file: file.write_text(SOUND + "# " + "x" * 78 + "\n" * 10_500_000), ["spoiled"]),
+    "ten_megabytes": (lambda file: file.write_text(SOUND + "# " + "x" * 78 + "\n" * 10_500_000), ["is too large"]),
     "an_endless_loop": (lambda file: file.write_text("while True:\n    pass\n"), ["time|Time"]),
-    "no_such_dag": (lambda file: file.write_text(SOUND.replace('dag_id="spoiled"', 'dag_id="renamed"')), ["spoiled"]),
+    "no_such_dag": (lambda file: file.write_text(SOUND.replace('dag_id="spoiled"', 'dag_id="renamed"')), ["which defines"]),
     "no_such_task": (lambda file: file.write_text(SOUND.replace("work()", "toil()")), ["work"]),
     "no_such_file": (lambda file: file.unlink(), ["spoiled"]),
 }
@@ -48,8 +48,6 @@ def test_a_bad_dag_file_fails_its_task_with_a_clear_error(
     spoil(spoiled)
     run, state = airflow.run_dag("spoiled", timeout=90)
     log = airflow.log(run, "work")
-    if name == "ten_megabytes" and state == "success":
-        pytest.fail("a Dag file of 10 MB ran; expected a refusal")
     assert state == "failed", log.text
     errors = [json.dumps(record) for record in log.records if record.get("level") in ("error", "critical")]
     for text in said:
