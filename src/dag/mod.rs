@@ -1,6 +1,7 @@
 //! The Dag interpreter: reads a Dag file with an embedded Python and hands back plain data.
 
 pub mod definitions;
+mod error;
 mod files;
 mod guarded_imports;
 pub mod host;
@@ -12,4 +13,5 @@ mod source;
 mod vm;
 mod world;
 
-pub use interpreter::{Interpreter, LoadError, LoadOptions, PythonError, TraceFrame};
+pub use error::{LoadError, PythonError, TraceFrame};
+pub use interpreter::{Interpreter, LoadOptions};

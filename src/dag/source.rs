@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::interpreter::LoadError;
+use super::error::LoadError;
 
 /// The text of `file`.
 ///

@@ -1,0 +1,134 @@
+//! How reading a Dag file, or running code of it, goes wrong.
+
+/// Why a Dag file could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    #[error("Dag file {file} is not there: is the bundle the one the Dag was scheduled from?")]
+    NotThere { file: String },
+    #[error("Dag file {file} can't be read: {source}")]
+    NotReadable {
+        file: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "Dag file {file} is too large: {size} bytes, and at most {limit} are read; move data out of the Dag file"
+    )]
+    TooLarge { file: String, size: u64, limit: u64 },
+    #[error("Dag file {file} is not UTF-8 at byte {offset}: save it as UTF-8")]
+    NotUtf8 { file: String, offset: usize },
+    #[error("Dag file {file} holds a null byte at byte {offset}: is it a Python file?")]
+    NullByte { file: String, offset: usize },
+    #[error(
+        "Dag file {file} declares the encoding {encoding}, which is not supported: save it as UTF-8"
+    )]
+    Encoding { file: String, encoding: String },
+    #[error("Dag file {file} has {what}: break it up")]
+    TooDeep { file: String, what: &'static str },
+    #[error("{file}:{line}: {class}: {message}")]
+    Syntax {
+        file: String,
+        line: u32,
+        class: String,
+        message: String,
+    },
+    #[error(
+        "Dag file {file} was still loading after {seconds} s{}: make it faster, or raise [core] dagbag_import_timeout",
+        at.as_ref().map(|at| format!(", at {at}")).unwrap_or_default()
+    )]
+    TimedOut {
+        file: String,
+        seconds: f64,
+        /// Where it was, when it could be stopped.
+        at: Option<TraceFrame>,
+    },
+    #[error("Dag file {file} calls itself without end: {error}")]
+    Recursion {
+        file: String,
+        error: Box<PythonError>,
+    },
+    #[error("Dag file {file} could not be loaded: {error}")]
+    Exception {
+        file: String,
+        error: Box<PythonError>,
+    },
+    #[error("Dag file {file} could not be loaded, by a fault of Updraft: {message}")]
+    Internal { file: String, message: String },
+}
+
+/// An exception that Python code raised.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, thiserror::Error)]
+#[serde(default)]
+#[error("{}{}{}{}", self.name(), if self.message.is_empty() { "" } else { ": " }, self.message, self.place())]
+pub struct PythonError {
+    /// Module and name: `airflow.sdk.exceptions.AirflowSkipException`; built-in exceptions have no module.
+    pub class: String,
+    /// Its base classes, nearest first, written like `class`.
+    pub bases: Box<[String]>,
+    pub message: String,
+    /// Outermost call first.
+    pub trace: Vec<TraceFrame>,
+    /// `__cause__`, or the exception that was being handled.
+    pub cause: Option<Box<PythonError>>,
+    /// SyntaxError: the file.
+    pub file: Option<Box<str>>,
+    /// SyntaxError: the line.
+    pub line: Option<u32>,
+}
+
+/// One call in a traceback.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct TraceFrame {
+    pub filename: String,
+    pub lineno: u32,
+    /// The function's name.
+    pub name: String,
+}
+
+impl std::fmt::Display for TraceFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{} in {}", self.filename, self.lineno, self.name)
+    }
+}
+
+impl PythonError {
+    /// A fault of Updraft, told like an exception.
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self {
+            class: "updraft.InternalError".to_owned(),
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The class's name without its module.
+    pub fn name(&self) -> &str {
+        self.class.rsplit('.').next().unwrap_or(&self.class)
+    }
+
+    /// Is it an exception of `class` (module and name, as in `PythonError::class`), or of one derived from it?
+    pub fn is(&self, class: &str) -> bool {
+        self.class == class || self.bases.iter().any(|base| base == class)
+    }
+
+    /// Leaves out the calls of the import machinery and of our own modules: they tell the author nothing.
+    pub(super) fn tidy(&mut self) {
+        let ours =
+            |file: &str| file.starts_with("updraft_") || file.starts_with("_frozen_importlib");
+        if self.trace.iter().any(|frame| !ours(&frame.filename)) {
+            self.trace.retain(|frame| !ours(&frame.filename));
+        }
+        if let Some(cause) = &mut self.cause {
+            cause.tidy();
+        }
+    }
+
+    fn place(&self) -> String {
+        self.trace
+            .last()
+            .map(|frame| format!(" ({frame})"))
+            .unwrap_or_default()
+    }
+}
