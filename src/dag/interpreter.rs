@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::definitions::{DagFile, Handle};
-use super::error::{LoadError, PythonError};
+use super::error::{LoadError, PythonError, TraceFrame};
 use super::files::ReadableFiles;
 use super::host::Host;
 use super::nesting;
