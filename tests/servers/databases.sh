@@ -81,7 +81,6 @@ start_postgres() {
             -c listen_addresses=127.0.0.1 -c hba_file="$dir/postgres/pg_hba.conf" -c fsync=off -c timezone=UTC -c ssl=on \
             -c ssl_cert_file="$dir/postgres/server.crt" -c ssl_key_file="$dir/postgres/server.key" \
             </dev/null >"$dir/postgres/log" 2>&1 &
-        echo $! >"$dir/postgres/pid"
     )
     wait_for PostgreSQL "$bin/pg_isready" -h 127.0.0.1 -p "$port"
     as postgres "$bin/createdb" -h "$dir/postgres" -p "$port" -U updraft harbour
@@ -106,7 +105,6 @@ start_mariadb() {
             --default-time-zone=+00:00 --innodb-flush-log-at-trx-commit=0 --innodb-log-file-size=48M \
             --ssl-cert="$dir/mariadb/server.crt" --ssl-key="$dir/mariadb/server.key" \
             </dev/null >"$dir/mariadb/log" 2>&1 &
-        echo $! >"$dir/mariadb/pid"
     )
     wait_for MariaDB mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e 'SELECT 1'
     mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e "CREATE USER updraft@'127.0.0.1' IDENTIFIED BY 'harbour-pass';
@@ -118,18 +116,16 @@ start_mariadb() {
 }
 
 stop() {
-    local server pid
-    for server in postgres mariadb; do
-        pid=$(cat "$dir/$server/pid" 2>/dev/null) || continue
-        # SIGINT is PostgreSQL's fast shutdown; MariaDB wants SIGTERM. runuser passes neither on, so the child gets it.
-        local signal=INT
-        [ $server = postgres ] || signal=TERM
-        for target in $(pgrep -P "$pid" 2>/dev/null) "$pid"; do
-            kill -$signal "$target" 2>/dev/null || true
-            [ "$(id -u)" -eq 0 ] && break
-        done
-        rm -f "$dir/$server/pid"
-    done
+    # SIGINT is PostgreSQL's fast shutdown, SIGTERM is MariaDB's.
+    local pid
+    pid=$(head -1 "$dir/postgres/data/postmaster.pid" 2>/dev/null) && kill -INT "$pid" 2>/dev/null
+    pid=$(cat "$dir/mariadb/server.pid" 2>/dev/null) && kill -TERM "$pid" 2>/dev/null
+    return 0
+}
+
+# A process, told apart from a later one with the same number.
+identity() {
+    awk '{ print $22 }' "/proc/$1/stat" 2>/dev/null || true
 }
 
 case $action in
@@ -139,9 +135,13 @@ case $action in
         start_mariadb
         if [ -n "$follow" ]; then
             (
-                while kill -0 "$follow" 2>/dev/null; do sleep 1; done
+                identity=$(identity "$follow")
+                while [ -n "$identity" ] && [ "$(identity "$follow")" = "$identity" ]; do sleep 1; done
                 stop
-                sleep 5
+                for try in $(seq 30); do
+                    [ -e "$dir/postgres/data/postmaster.pid" ] || [ -e "$dir/mariadb/server.pid" ] || break
+                    sleep 1
+                done
                 rm -rf "$dir"
             ) </dev/null >/dev/null 2>&1 &
         fi
