@@ -17,6 +17,7 @@ use super::ControlPlane;
 use super::retry::RetryPolicy;
 use crate::airflow::execution::TiRunContext;
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
+use crate::control_plane::http::error_chain;
 use routes::Call;
 
 /// The version of the API that is asked for; an older one would lack the state stores.
@@ -275,7 +276,7 @@ impl ExecutionApi {
         let mut response = tokio::time::timeout(limit, request.send())
             .await
             .map_err(|_| unreachable(format!("no answer within {} s", limit.as_secs_f64())))?
-            .map_err(|error| unreachable(chain(&error.without_url())))?;
+            .map_err(|error| unreachable(error_chain(&error.without_url())))?;
         self.adopt_token(response.headers());
         let status = response.status();
         let headers = response.headers().clone();
@@ -284,7 +285,7 @@ impl ExecutionApi {
             let chunk = tokio::time::timeout(self.settings.timeout, response.chunk())
                 .await
                 .map_err(|_| unreachable("the answer came to a halt".into()))?
-                .map_err(|error| unreachable(chain(&error.without_url())))?;
+                .map_err(|error| unreachable(error_chain(&error.without_url())))?;
             match chunk {
                 Some(chunk) => body.extend_from_slice(&chunk),
                 None => break,
@@ -334,17 +335,6 @@ fn detail(body: &[u8]) -> Value {
             .collect::<String>()
             .into(),
     }
-}
-
-/// An error with all its causes: reqwest's own text leaves out what matters.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[async_trait]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::airflow::edge::{
     EdgeJobFetched, JobKey, PushLogsBody, WorkerQueuesBody, WorkerSetStateReturn, WorkerStateBody,
 };
+use crate::control_plane::http::error_chain;
 use crate::control_plane::retry::RetryPolicy;
 
 /// Everything but RFC 3986's unreserved characters is encoded.
@@ -409,7 +410,7 @@ impl EdgeApi {
             .timeout(ATTEMPT)
             .send()
             .await
-            .map_err(|error| unreachable(chain(&error.without_url())))?;
+            .map_err(|error| unreachable(error_chain(&error.without_url())))?;
         let status = response.status().as_u16();
         let header = |name| {
             response
@@ -422,7 +423,7 @@ impl EdgeApi {
         let bytes = response
             .bytes()
             .await
-            .map_err(|error| unreachable(chain(&error.without_url())))?;
+            .map_err(|error| unreachable(error_chain(&error.without_url())))?;
         if (200..300).contains(&status) {
             return if bytes.is_empty() {
                 Ok(Value::Null)
@@ -499,17 +500,6 @@ fn read<T: serde::de::DeserializeOwned>(rpc: &Rpc, answer: Value) -> Result<T, E
         path: rpc.claim.clone(),
         reason: error.to_string(),
     })
-}
-
-/// An error with all its causes: reqwest's own text leaves out what matters.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
