@@ -1,19 +1,26 @@
-//! The supervisor's end of the supervisor protocol: requests in, answers out, one after the other.
+//! The supervisor's end of the supervisor protocol: requests in, answers out. What a task asks without waiting for the
+//! answer before is asked side by side; only its end waits until everything before it has been answered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde_json::Value;
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::task_log::TaskLog;
 use crate::airflow::frame::{FrameError, MAX_FRAME_BYTES, ReplyFrame, RequestFrame, write_startup};
 use crate::airflow::supervisor::{
-    ErrorKind, ErrorResponse, StartupDetails, TaskReply, TaskRequest,
+    ErrorKind, ErrorResponse, MessageError, StartupDetails, TaskReply, TaskRequest,
 };
 use crate::control_plane::ControlPlane;
+
+/// How many requests of a task are under way at a time.
+const SIDE_BY_SIDE: usize = 8;
 
 /// What the task said about its end, and whether the control plane knows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,52 +80,75 @@ pub(super) async fn serve(
     let (mut reader, mut writer) = stream.split();
     write_startup(&mut writer, &startup).await?;
     drop(startup);
-    let mut reader = tokio::io::BufReader::new(&mut reader);
-    while let Some(frame) = RequestFrame::read(&mut reader, MAX_FRAME_BYTES).await? {
-        let id = frame.id;
-        let (done, answer) = match TaskRequest::from_body(frame.body) {
-            Ok(request) => {
-                let done = request.done_body();
-                (
-                    done,
-                    answer(
-                        request,
-                        frame.context_carrier.as_ref(),
-                        &control_plane,
-                        &log,
-                        &shared,
-                    )
-                    .await,
-                )
+    // Reading a frame can't be broken off half-way, so it happens in a future of its own.
+    let (frames, mut inbox) = mpsc::channel(1);
+    let read = async move {
+        let mut reader = tokio::io::BufReader::new(&mut reader);
+        loop {
+            let frame = RequestFrame::read(&mut reader, MAX_FRAME_BYTES).await;
+            let last = !matches!(frame, Ok(Some(_)));
+            if frames.send(frame).await.is_err() || last {
+                return;
             }
-            Err(error) => (
-                Value::Null,
-                Err(ErrorResponse::new(
-                    ErrorKind::GenericError,
-                    error.to_string(),
-                )),
-            ),
-        };
-        let reply = reply(id, done, answer);
-        match reply.write(&mut writer).await {
-            Err(error @ (FrameError::Unencodable(_) | FrameError::TooLarge { .. })) => {
-                let error = ErrorResponse::new(ErrorKind::GenericError, error.to_string());
-                ReplyFrame {
-                    id,
-                    body: Value::Null,
-                    error: error.to_body(),
-                }
-                .write(&mut writer)
-                .await?;
-            }
-            written => written?,
         }
+    };
+    let answer_all = async {
+        let mut due = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(reply) = due.next() => send(&mut writer, reply).await?,
+                frame = inbox.recv(), if due.len() < SIDE_BY_SIDE => {
+                    let Some(frame) = frame.transpose()?.flatten() else { break };
+                    let request = TaskRequest::from_body(frame.body);
+                    let ends = request.as_ref().is_ok_and(TaskRequest::is_terminal);
+                    let answering = reply_to(
+                        frame.id, request, frame.context_carrier, &control_plane, &log, &shared,
+                    );
+                    if ends {
+                        while let Some(reply) = due.next().await {
+                            send(&mut writer, reply).await?;
+                        }
+                        send(&mut writer, answering.await).await?;
+                    } else {
+                        due.push(answering);
+                    }
+                }
+            }
+        }
+        while let Some(reply) = due.next().await {
+            send(&mut writer, reply).await?;
+        }
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        done = answer_all => done,
+        // Ends before the answers do; then they go on alone.
+        () = async { read.await; std::future::pending().await } => Ok(()),
     }
-    Ok(())
 }
 
-fn reply(id: i64, done: Value, answer: Result<TaskReply, ErrorResponse>) -> ReplyFrame {
-    let (body, error) = match answer {
+async fn reply_to(
+    id: i64,
+    request: Result<TaskRequest, MessageError>,
+    carrier: Option<BTreeMap<String, String>>,
+    control_plane: &Arc<dyn ControlPlane>,
+    log: &TaskLog,
+    shared: &Shared,
+) -> ReplyFrame {
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => {
+            let error = ErrorResponse::new(ErrorKind::GenericError, error.to_string());
+            return ReplyFrame {
+                id,
+                body: Value::Null,
+                error: error.to_body(),
+            };
+        }
+    };
+    let done = request.done_body();
+    let (body, error) = match answer(request, carrier.as_ref(), control_plane, log, shared).await {
         Ok(TaskReply::Done) => (done, Value::Null),
         Ok(reply) => (reply.to_body(), Value::Null),
         // Airflow's supervisor puts what a server refused into the error slot, and what is not there into the body.
@@ -133,6 +163,24 @@ fn reply(id: i64, done: Value, answer: Result<TaskReply, ErrorResponse>) -> Repl
         Err(error) => (error.to_body(), Value::Null),
     };
     ReplyFrame { id, body, error }
+}
+
+/// Sends a reply; in place of one that no frame can carry, the reason.
+async fn send<W: AsyncWrite + Unpin>(writer: &mut W, reply: ReplyFrame) -> Result<(), FrameError> {
+    let id = reply.id;
+    match reply.write(writer).await {
+        Err(error @ (FrameError::Unencodable(_) | FrameError::TooLarge { .. })) => {
+            let error = ErrorResponse::new(ErrorKind::GenericError, error.to_string());
+            ReplyFrame {
+                id,
+                body: Value::Null,
+                error: error.to_body(),
+            }
+            .write(writer)
+            .await
+        }
+        written => written,
+    }
 }
 
 async fn answer(

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -437,17 +438,16 @@ async fn push_metadata(
     if let Some(name) = &outcome.model_name {
         xcoms.push((MODEL_NAME_KEY, name.as_str().into()));
     }
-    for (key, value) in xcoms {
-        services
-            .request(services.set_xcom(key, value, None))
-            .await
-            .map_err(|error| {
-                Failure::new(
-                    "airflow.sdk.exceptions.AirflowRuntimeError",
-                    format!("XCom {key} could not be pushed: {error}"),
-                )
-            })?;
-    }
+    let pushes = xcoms.into_iter().map(|(key, value)| async move {
+        let pushed = services.request(services.set_xcom(key, value, None)).await;
+        pushed.map_err(|error| {
+            Failure::new(
+                "airflow.sdk.exceptions.AirflowRuntimeError",
+                format!("XCom {key} could not be pushed: {error}"),
+            )
+        })
+    });
+    try_join_all(pushes).await?;
     Ok(())
 }
 

@@ -78,6 +78,11 @@ pub async fn run(
 ) -> Ending {
     let mut label = None;
     let result = execute(&attempt, log, span, telemetry, &mut label).await;
+    // The link is pushed whatever became of the task.
+    let (result, ()) = tokio::join!(
+        push_result(&attempt, result, log),
+        push_review_link(&attempt)
+    );
     if let Err(failure) = &result {
         if failure.meaning == Meaning::Skipped {
             log.info("::group::Post Execute");
@@ -89,7 +94,6 @@ pub async fn run(
             log.info("::group::Post Execute");
         }
     }
-    push_review_link(&attempt).await;
     let should_retry = attempt.details.ti_context.should_retry;
     match result {
         Ok(()) => Ending {
@@ -128,7 +132,7 @@ async fn execute(
     span: &TaskSpan,
     telemetry: &Telemetry,
     label: &mut Option<String>,
-) -> Result<(), Failure> {
+) -> Result<Value, Failure> {
     let services = &attempt.services;
     for key in &attempt.details.ti_context.xcom_keys_to_clear {
         let ti = &services.ti;
@@ -179,8 +183,17 @@ async fn execute(
         (Ok(_), Err(failure)) => return Err(failure),
         _ => {}
     }
-    let result = result?;
-    let requests = xcom_push::requests(&attempt.task, attempt.task.is_mapped, &result, services)?;
+    result
+}
+
+/// Pushes what the task has returned.
+async fn push_result(
+    attempt: &Attempt,
+    result: Result<Value, Failure>,
+    log: &TaskLogger,
+) -> Result<(), Failure> {
+    let (task, services) = (&attempt.task, &attempt.services);
+    let requests = xcom_push::requests(task, task.is_mapped, &result?, services)?;
     if !requests.is_empty() {
         log.info("Pushing xcom");
     }

@@ -1,5 +1,6 @@
 //! A task's result becomes XComs.
 
+use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
 use super::arguments::python_repr;
@@ -87,21 +88,20 @@ pub fn requests(
     Ok(requests)
 }
 
-/// Sends them.
+/// Sends them, side by side.
 ///
 /// # Errors
 /// The first that is refused.
 pub async fn push(requests: Vec<TaskRequest>, services: &Services) -> Result<(), PushError> {
-    for request in requests {
+    let pushes = requests.into_iter().map(|request| async move {
         let key = match &request {
             TaskRequest::SetXCom { key, .. } => key.clone(),
             _ => String::new(),
         };
-        services
-            .request(request)
-            .await
-            .map_err(|source| PushError::Refused { key, source })?;
-    }
+        let pushed = services.request(request).await;
+        pushed.map_err(|source| PushError::Refused { key, source })
+    });
+    try_join_all(pushes).await?;
     Ok(())
 }
 

@@ -76,15 +76,18 @@ async fn run_execute_task(
     stop: StopSender,
 ) -> JobEnd {
     // "running" is a courtesy to the UI. It must not delay the task, and never arrive after the end.
-    let announce = announce_running(settings.edge.clone(), key.clone());
+    let begun = CancellationToken::new();
+    let announce = async {
+        begun.cancelled().await;
+        announce_running(settings.edge.clone(), key.clone()).await;
+    };
     tokio::pin!(announce);
-    let work = supervise(settings, key, task, stop);
+    let work = supervise(settings, key, task, stop, &begun);
     tokio::pin!(work);
     tokio::select! {
         end = &mut work => {
             // A request that is on its way can't be called back: the server may take it after the one that follows.
-            let answered = tokio::time::timeout(ANNOUNCEMENT, announce).await;
-            if answered.is_err() {
+            if begun.is_cancelled() && tokio::time::timeout(ANNOUNCEMENT, announce).await.is_err() {
                 tracing::warn!(job = %key, "the job has ended before the server had heard of its start");
             }
             return end;
@@ -143,6 +146,7 @@ async fn supervise(
     key: &JobKey,
     task: ExecuteTask,
     stop: StopSender,
+    begun: &CancellationToken,
 ) -> JobEnd {
     let log_path = task
         .log_path
@@ -164,7 +168,7 @@ async fn supervise(
         None => Box::new(NoLog),
     };
     let log = TaskLog::new(sink, settings.masker.fork());
-    let end = run_try(settings, key, task, &log, stop).await;
+    let end = run_try(settings, key, task, &log, stop, begun).await;
     drop(log);
     pushed.cancel();
     if let Some(pusher) = pusher
@@ -195,6 +199,7 @@ async fn run_try(
     task: ExecuteTask,
     log: &TaskLog,
     stop: StopSender,
+    begun: &CancellationToken,
 ) -> JobEnd {
     // The process starts while the server is told: it waits for its StartupDetails anyway, and its id is the one that
     // the server compares heartbeats with.
@@ -221,6 +226,7 @@ async fn run_try(
         Ok(context) => context,
         Err(error) => return not_started(key, log, &error),
     };
+    begun.cancel();
     let start_date = context
         .start_date
         .clone()

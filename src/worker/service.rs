@@ -22,6 +22,10 @@ use crate::supervisor::{StopReason, StopSender, stop_channel};
 /// How long the worker tries to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(10);
 
+/// Between a job's arrival and the question for the next: the server shall not be busy with that while the new task
+/// waits for its leave to start.
+const HEAD_START: Duration = Duration::from_millis(50);
+
 /// A wish that the worker ends, such as SIGTERM. The first drains, the second terminates the running tasks.
 pub type Shutdown = mpsc::UnboundedReceiver<()>;
 
@@ -177,8 +181,9 @@ impl Worker {
                 Some(Ok(Round::Fetched(Some(job)))) => {
                     patience_left = patience();
                     self.start(job);
-                    // More may be waiting; and the server likes to know that this worker is busy now.
+                    // The server likes to know that this worker is busy now. More jobs may be waiting.
                     heartbeat_at = heartbeat_at.min(Instant::now() + Duration::from_millis(500));
+                    fetch_at = Instant::now() + HEAD_START;
                     continue;
                 }
                 Some(Ok(Round::Fetched(None))) => {

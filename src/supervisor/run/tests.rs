@@ -21,17 +21,30 @@ use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply};
 const WHEN: &str = "2026-01-02T03:04:05.678901Z";
 const SCENARIO: &str = "FAKE_TASK";
 
-/// Remembers what it was asked; refuses the requests it is told to.
+/// Where two requests wait for each other.
+struct Meeting(tokio::sync::Barrier);
+
+impl Default for Meeting {
+    fn default() -> Self {
+        Self(tokio::sync::Barrier::new(2))
+    }
+}
+
+/// Remembers what it has answered; refuses the requests it is told to.
 #[derive(Default)]
 struct Recorder {
     seen: Mutex<Vec<TaskRequest>>,
     refusals: Mutex<VecDeque<ErrorResponse>>,
+    meeting: Meeting,
 }
 
 #[async_trait]
 impl ControlPlane for Recorder {
     async fn handle(&self, request: TaskRequest) -> Result<TaskReply, ErrorResponse> {
         let terminal = request.is_terminal();
+        if matches!(&request, TaskRequest::SetXCom { key, .. } if key == "meet") {
+            self.meeting.0.wait().await;
+        }
         let answer = match &request {
             TaskRequest::GetConnection { conn_id } => Ok(TaskReply::Connection(Connection {
                 conn_id: conn_id.clone(),
@@ -194,6 +207,28 @@ async fn fake_task() {
     logs.write_all(b"{\"level\":\"info\",\"event\":\"working\"}\n")
         .await
         .unwrap();
+    if scenario == "asks side by side" {
+        let xcom = json!({"type": "SetXCom", "key": "meet", "value": 1, "dag_id": "d", "run_id": "r", "task_id": "t"});
+        let end = json!({"type": "SucceedTask", "end_date": WHEN, "task_outlets": [], "outlet_events": []});
+        for (id, body) in [(1, xcom.clone()), (2, xcom), (3, end)] {
+            let frame = RequestFrame {
+                id,
+                body,
+                context_carrier: None,
+            };
+            frame.write(&mut comm).await.unwrap();
+        }
+        let mut answered = Vec::new();
+        for _ in 0..3 {
+            let reply = ReplyFrame::read(&mut comm, MAX_FRAME_BYTES)
+                .await
+                .unwrap()
+                .unwrap();
+            answered.push(reply.id);
+        }
+        assert_eq!(answered[2], 3, "the end is answered last: {answered:?}");
+        std::process::exit(0);
+    }
     let mut next_id = 0;
     let mut ask = async |body: Value| {
         next_id += 1;
@@ -290,6 +325,16 @@ async fn a_task_that_succeeds_has_its_requests_answered_and_its_secrets_masked()
         (&printed["logger"], &printed["level"]),
         (&json!("task.stdout"), &json!("info"))
     );
+}
+
+#[tokio::test]
+async fn requests_sent_without_waiting_are_answered_side_by_side_and_the_end_waits_for_them() {
+    let ran = tokio::time::timeout(Duration::from_secs(20), Run::of("asks side by side").wait());
+    let ran = ran.await.expect("each request waits for the other");
+    assert_eq!(ran.outcome, state(FinalState::Success));
+    let seen = ran.control_plane.seen.lock().unwrap();
+    let ends: Vec<_> = seen.iter().map(TaskRequest::is_terminal).collect();
+    assert_eq!(ends, [false, false, true]);
 }
 
 #[tokio::test]
