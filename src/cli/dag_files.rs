@@ -118,6 +118,17 @@ impl Place {
     }
 }
 
+/// `<stem>.task_state.json`: what an earlier try left in the task state store, by task id and key.
+///
+/// # Errors
+/// It is not such a file.
+pub fn task_state(place: &Place) -> anyhow::Result<Map<String, Value>> {
+    match place.beside("task_state") {
+        Some(path) => object(&path),
+        None => Ok(Map::new()),
+    }
+}
+
 fn object(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{} can't be read", path.display()))?;
@@ -237,6 +248,13 @@ impl Host for LoadHost {
         Err(HostError::Other(format!(
             "XCom {key} can't be pushed while the Dag file is loaded"
         )))
+    }
+
+    fn request(&self, body: Value) -> Result<Value, HostError> {
+        self.current
+            .get()?
+            .dag_code_request(body)
+            .map_err(HostError::Other)
     }
 
     fn config(&self, section: &str, key: &str) -> Option<String> {

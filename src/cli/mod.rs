@@ -18,6 +18,7 @@ mod sql;
 mod task;
 mod worker;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -50,7 +51,16 @@ enum Command {
 /// The whole program: reads the command line, runs the command, says what went wrong.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let json = wants_json(std::env::args_os().skip(1));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if json && error.use_stderr() => {
+            say_wrong_usage(&in_short(&error.render().to_string()), json);
+            return ExitCode::from(2);
+        }
+        // Prints what there is to say, which may be a help text, and ends.
+        Err(error) => error.exit(),
+    };
     let outcome = match (arguments.command, arguments.comm, arguments.logs) {
         (None, Some(comm), Some(logs)) => task::run(comm, logs),
         (Some(Command::Run(arguments)), ..) => run::run(arguments),
@@ -63,9 +73,31 @@ pub fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        say_wrong_usage(&format!("{error:#}"), json);
         ExitCode::FAILURE
     })
+}
+
+/// Does the command line ask for JSON? Known before it is known to be right.
+fn wants_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments
+        .take_while(|argument| argument != "--")
+        .any(|argument| argument == "--json")
+}
+
+/// What is wrong, without the reminder of how the command is used.
+fn in_short(text: &str) -> String {
+    let text = text.split("\n\nUsage:").next().unwrap_or(text).trim();
+    text.strip_prefix("error: ").unwrap_or(text).to_owned()
+}
+
+/// Says why the command did nothing: to a person on stderr, to a program as one JSON object on stdout.
+fn say_wrong_usage(text: &str, json: bool) {
+    if json {
+        println!("{}", serde_json::json!({ "error": text }));
+    } else {
+        eprintln!("error: {text}");
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +107,20 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn wrong_usage_is_said_in_one_sentence_to_programs() {
+        let error = Arguments::try_parse_from(["updraft", "run", "--json"]).expect_err("no file");
+        let text = in_short(&error.render().to_string());
+        assert!(
+            text.starts_with("the following required arguments were not provided"),
+            "{text}"
+        );
+        assert!(!text.contains("Usage"), "{text}");
+        let asks = |words: &[&str]| wants_json(words.iter().map(OsString::from));
+        assert!(asks(&["run", "--json", "dag.py"]));
+        assert!(!asks(&["run", "dag.py", "--", "--json"]));
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct State {
     /// In order of their first push, as Airflow lists them by id.
     xcoms: BTreeMap<XComPlace, Map<String, Value>>,
     task_state: BTreeMap<(String, String), Value>,
+    /// When task instances began, by id.
+    started: BTreeMap<String, String>,
     rendered_fields: BTreeMap<String, Map<String, Value>>,
     /// Terminal messages and others that only matter to the caller, in order.
     messages: Vec<TaskRequest>,
@@ -67,6 +69,18 @@ impl LocalControlPlane {
         self.state()
             .variables
             .insert(key.to_owned(), value.to_owned());
+    }
+
+    /// Puts a value into the task state store, as an earlier try would have.
+    pub fn set_task_state(&self, ti_id: &str, key: &str, value: Value) {
+        self.state()
+            .task_state
+            .insert((ti_id.to_owned(), key.to_owned()), value);
+    }
+
+    /// Notes when a task instance began, for sensors that leave their slot between pokes.
+    pub fn set_started(&self, ti_id: &str, at: &str) {
+        self.state().started.insert(ti_id.to_owned(), at.to_owned());
     }
 
     /// All XComs of one task instance.
@@ -311,6 +325,24 @@ impl ControlPlane for LocalControlPlane {
                 TaskReply::Other(json!({ "type": "DagRunStateResult", "state": "running" }))
             }
             TaskRequest::MaskSecret { .. } => TaskReply::Done,
+            TaskRequest::Other(body)
+                if body.get("type").and_then(Value::as_str)
+                    == Some("GetTaskRescheduleStartDate") =>
+            {
+                let ti_id = body.get("ti_id").and_then(Value::as_str);
+                TaskReply::Other(json!({
+                    "type": "TaskRescheduleStartDate",
+                    "start_date": ti_id.and_then(|ti_id| state.started.get(ti_id)),
+                }))
+            }
+            TaskRequest::Other(body)
+                if body.get("type").and_then(Value::as_str) == Some("TriggerDagRun") =>
+            {
+                return Err(ErrorResponse::new(
+                    ErrorKind::GenericError,
+                    "a local run starts no runs of other Dags",
+                ));
+            }
             message => {
                 state.messages.push(message);
                 TaskReply::Done

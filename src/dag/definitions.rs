@@ -118,7 +118,11 @@ pub struct Task {
     pub outlets: Vec<Value>,
     #[serde(default)]
     pub inlets: Vec<Value>,
-    /// Names of settings that a Python worker would act on and that are not acted on here: callbacks, `retry_policy`.
+    /// Names of what the interpreter is asked for beside the task's own work: `on_failure_callback` and its kin,
+    /// `retry_policy`, `pre_execute`, `post_execute`.
+    #[serde(default)]
+    pub dag_code: Vec<String>,
+    /// Settings that a Python worker would act on and that are not acted on here.
     #[serde(default)]
     pub ignored: Vec<String>,
     pub kind: TaskKind,
@@ -126,6 +130,14 @@ pub struct Task {
 
 fn yes() -> bool {
     true
+}
+
+impl Task {
+    /// Is the interpreter asked for this (see [`Self::dag_code`])?
+    #[must_use]
+    pub fn has(&self, dag_code: &str) -> bool {
+        self.dag_code.iter().any(|name| name == dag_code)
+    }
 }
 
 /// How a task or task group is mapped.
@@ -143,14 +155,38 @@ pub enum Expansion {
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
     Agent(Box<AgentTask>),
-    /// A plain Python function (`@task`), run in the interpreter.
-    Python(FunctionCall),
+    /// An operator whose `execute` runs in the interpreter: `@task` and its kin, and classes of the Dag author's.
+    Python(PythonTask),
     /// Does nothing: `EmptyOperator`.
     Empty,
     /// Can't run natively. `reason` is a sentence without operator, module or place.
     Unsupported {
         reason: String,
     },
+}
+
+/// A task whose work is Python.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PythonTask {
+    /// The function's name, or the operator's class, for messages.
+    pub name: String,
+    /// The function of `@task`, `PythonOperator` and their kin.
+    #[serde(default)]
+    pub function: Option<Handle>,
+    /// The template fields with their values.
+    #[serde(default)]
+    pub fields: Vec<(String, Argument)>,
+}
+
+impl PythonTask {
+    /// A template field, as written.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Argument> {
+        self.fields
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, argument)| argument)
+    }
 }
 
 /// A call of a Python function that stayed in the interpreter.

@@ -71,10 +71,23 @@ pub struct PythonError {
     pub trace: Vec<TraceFrame>,
     /// `__cause__`, or the exception that was being handled.
     pub cause: Option<Box<PythonError>>,
+    /// What few exceptions have, or few readers want.
+    #[serde(flatten)]
+    pub more: Box<More>,
+}
+
+/// The rest of a [`PythonError`].
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(default)]
+pub struct More {
     /// SyntaxError: the file.
-    pub file: Option<Box<str>>,
+    pub file: Option<String>,
     /// SyntaxError: the line.
     pub line: Option<u32>,
+    /// By which the interpreter knows the exception object again, as long as no other was raised after it.
+    pub kept: Option<u64>,
+    /// What the exception asks for, when it is one of those that mean more than a failure.
+    pub data: serde_json::Value,
 }
 
 /// One call in a traceback.

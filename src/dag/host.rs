@@ -40,6 +40,30 @@ pub trait Host: Send + Sync {
     /// The server refused.
     fn xcom_push(&self, key: &str, value: Value) -> Result<(), HostError>;
 
+    /// Any other request of the supervisor protocol, with its `type`; the answer is a message body, an `ErrorResponse`
+    /// among them, or null.
+    ///
+    /// # Errors
+    /// It is no request that Dag code may make, or nobody is there to answer it.
+    fn request(&self, body: Value) -> Result<Value, HostError> {
+        let kind = body.get("type").and_then(Value::as_str).unwrap_or("that");
+        Err(HostError::Other(format!("nobody is here to answer {kind}")))
+    }
+
+    /// A Jinja template's text with the context of the running task; `more` goes over it.
+    ///
+    /// # Errors
+    /// The template fails, or no task is running.
+    fn render_template(
+        &self,
+        _text: &str,
+        _more: &Map<String, Value>,
+    ) -> Result<String, HostError> {
+        Err(HostError::Other(
+            "templates are rendered while a task runs, and none does".to_owned(),
+        ))
+    }
+
     /// Airflow's configuration, for `conf.get(section, key)`; `None` when unset. Never asked for a sensitive option.
     fn config(&self, section: &str, key: &str) -> Option<String>;
 

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use rustpython_vm::VirtualMachine;
+use rustpython_vm::builtins::{PyBaseException, PyBaseExceptionRef};
 use rustpython_vm::signal::UserSignalSender;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -51,6 +53,25 @@ impl LoadOptions {
 pub struct Interpreter {
     requests: Option<mpsc::Sender<Request>>,
     stopper: Arc<Stopper>,
+}
+
+/// Why code that runs is interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// SIGTERM: the operator's `on_kill`, then `AirflowTaskTerminated`.
+    Killed,
+    /// `execution_timeout` has passed: `AirflowTaskTimeout`.
+    TimedOut,
+}
+
+impl Interruption {
+    /// The function of `python/updraft_task.py` that makes the exception.
+    fn maker(self) -> &'static str {
+        match self {
+            Self::Killed => "kill",
+            Self::TimedOut => "time_out",
+        }
+    }
 }
 
 struct Request {
@@ -151,10 +172,10 @@ impl Interpreter {
                 Path::new(&frame.filename).is_absolute() || frame.filename == shown
             };
             timed_out(failure.trace.iter().rev().find(inside).cloned())
-        } else if let (true, Some(file)) = (failure.is("SyntaxError"), &failure.file) {
+        } else if let (true, Some(file)) = (failure.is("SyntaxError"), &failure.more.file) {
             LoadError::Syntax {
-                file: file.to_string(),
-                line: failure.line.unwrap_or(0),
+                file: file.clone(),
+                line: failure.more.line.unwrap_or(0),
                 class: failure.name().to_owned(),
                 message: failure.message.clone(),
             }
@@ -202,6 +223,20 @@ impl Interpreter {
             vec![Text::Number(handle.0), Text::Text(context.to_string())],
         )
         .await
+    }
+
+    /// A step of a task's try: one of the functions of `python/updraft_task.py` with its request.
+    ///
+    /// # Errors
+    /// The exception that Dag code raised.
+    pub async fn step(&self, step: &str, request: &Value) -> Result<Value, PythonError> {
+        let arguments = vec![Text::Text(step.to_owned()), Text::Text(request.to_string())];
+        self.ask("step", arguments).await
+    }
+
+    /// Raises an exception, once, in the code that runs; nothing happens when none does.
+    pub fn interrupt(&self, interruption: Interruption, text: &str) {
+        self.stopper.raise(Some((interruption, text.to_owned())));
     }
 
     async fn ask(
@@ -326,6 +361,11 @@ impl Stopper {
     /// Raises in the code that runs, again and again until it ends: it may catch the exception, and the flag that makes
     /// the virtual machine look for signals is shared by all interpreters of the process, so that another can take it.
     fn stop(self: &Arc<Self>) {
+        self.raise(None);
+    }
+
+    /// Raises what is asked for, once; without it, KeyboardInterrupt until the code gives in.
+    fn raise(self: &Arc<Self>, what: Option<(Interruption, String)>) {
         let request = self.running.load(Ordering::Acquire);
         if request == 0 {
             return;
@@ -333,24 +373,29 @@ impl Stopper {
         let stopper = Arc::clone(self);
         let raise = move || {
             let start = Instant::now();
+            // An interruption waits for the end of whatever native call is under way.
+            let patience = if what.is_some() {
+                Self::PATIENCE * 12
+            } else {
+                Self::PATIENCE
+            };
             let raised = Arc::new(AtomicBool::new(false));
-            while stopper.running.load(Ordering::Acquire) == request
-                && start.elapsed() < Self::PATIENCE
-            {
+            while stopper.running.load(Ordering::Acquire) == request && start.elapsed() < patience {
                 // First once, with time to unwind and to tell where it was; then so fast that handlers are interrupted.
-                let calm = start.elapsed() < Self::CALM;
+                let calm = what.is_some() || start.elapsed() < Self::CALM;
+                if calm && what.is_some() && raised.load(Ordering::Acquire) {
+                    return;
+                }
                 if !calm || !raised.load(Ordering::Acquire) {
                     let (target, raised) = (Arc::clone(&stopper), Arc::clone(&raised));
+                    let what = what.clone();
                     let sent = stopper.signals.send(Box::new(move |vm| {
                         // A signal that arrives late must not hit the next request.
                         let late = target.running.load(Ordering::Acquire) != request;
                         if late || (raised.swap(true, Ordering::AcqRel) && calm) {
                             return Ok(());
                         }
-                        Err(vm.new_exception_msg(
-                            vm.ctx.exceptions.keyboard_interrupt.to_owned(),
-                            "stopped by the worker".into(),
-                        ))
+                        Err(exception(what.as_ref(), vm))
                     }));
                     if sent.is_err() {
                         return;
@@ -363,6 +408,24 @@ impl Stopper {
         let _ = std::thread::Builder::new()
             .name("dag-interpreter-stop".to_owned())
             .spawn(raise);
+    }
+}
+
+/// The exception to raise in the code that runs.
+fn exception(what: Option<&(Interruption, String)>, vm: &VirtualMachine) -> PyBaseExceptionRef {
+    let made = what.map(|(interruption, text)| {
+        vm.import("updraft_runtime", 0)?
+            .get_attr("interruption", vm)?
+            .call((interruption.maker(), text.as_str()), vm)?
+            .downcast::<PyBaseException>()
+            .map_err(|_| vm.new_type_error("an interruption is no exception"))
+    });
+    match made {
+        Some(Ok(exception) | Err(exception)) => exception,
+        None => vm.new_exception_msg(
+            vm.ctx.exceptions.keyboard_interrupt.to_owned(),
+            "stopped by the worker".into(),
+        ),
     }
 }
 

@@ -14,4 +14,4 @@ mod vm;
 mod world;
 
 pub use error::{LoadError, PythonError, TraceFrame};
-pub use interpreter::{Interpreter, LoadOptions};
+pub use interpreter::{Interpreter, Interruption, LoadOptions};

@@ -93,6 +93,29 @@ mod _updraft {
     }
 
     #[pyfunction]
+    fn request(request_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let request = json(&request_json, vm)?;
+        let answer = world::of(vm)?
+            .host
+            .request(request)
+            .map_err(|error| raise(error, vm))?;
+        Ok(answer.to_string())
+    }
+
+    #[pyfunction]
+    fn render_template(
+        text: PyUtf8StrRef,
+        more_json: PyUtf8StrRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<String> {
+        let more = json(&more_json, vm)?;
+        world::of(vm)?
+            .host
+            .render_template(text.as_str(), &more)
+            .map_err(|error| raise(error, vm))
+    }
+
+    #[pyfunction]
     fn config(
         section: PyUtf8StrRef,
         key: PyUtf8StrRef,

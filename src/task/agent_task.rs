@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Attempt, Rendered};
+use super::dag_code;
 use super::failure::Failure;
-use super::python_task;
 use super::services::Services;
 use super::usage_limits::usage_limits;
 use crate::agent::message::UserContent;
@@ -21,7 +21,7 @@ use crate::airflow::connection::Connection;
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
 use crate::control_plane::resolve::{ResolveError, Resolver};
-use crate::dag::definitions::{AgentTask, Argument, SqlToolsetSpec, ToolsetSpec};
+use crate::dag::definitions::{AgentTask, Argument, FunctionCall, SqlToolsetSpec, ToolsetSpec};
 use crate::hook::{ConnectionError, ConnectionSource};
 use crate::model::resolve::{ModelChoice, resolve};
 use crate::model::scripted::Scripted;
@@ -57,7 +57,7 @@ pub async fn run(
     telemetry: Option<Telemetry>,
 ) -> Result<Value, Failure> {
     if let Some(call) = &task.prompt_function {
-        let prompt = python_task::call(attempt, call, &rendered).await?;
+        let prompt = prompt_of_function(attempt, call, &rendered).await?;
         check_prompt(&prompt)?;
         let again = Arc::clone(attempt);
         rendered = super::blocking(move || {
@@ -67,7 +67,7 @@ pub async fn run(
         .await??;
     }
     // Everything that is left to do is Rust's.
-    attempt.drop_interpreter();
+    dag_code::release_interpreter(attempt).await?;
 
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
@@ -135,6 +135,34 @@ pub async fn run(
             Err(agent_failure(error))
         }
     }
+}
+
+/// What the function of `@task.agent` returns, in XCom wire form.
+async fn prompt_of_function(
+    attempt: &Attempt,
+    call: &FunctionCall,
+    rendered: &Rendered,
+) -> Result<Value, Failure> {
+    let Some(interpreter) = attempt.interpreter() else {
+        return Err(Failure::new(
+            "RuntimeError",
+            "the Dag interpreter has ended",
+        ));
+    };
+    let args = match rendered.field("op_args") {
+        Value::Null => Value::Array(Vec::new()),
+        Value::Object(tuple) => tuple.get("__data__").cloned().unwrap_or_default(),
+        other => other.clone(),
+    };
+    let kwargs = match rendered.field("op_kwargs") {
+        Value::Null => Value::Object(Map::new()),
+        other => other.clone(),
+    };
+    let context = attempt.dag_code_context(rendered);
+    interpreter
+        .call(call.function, args, kwargs, &context)
+        .await
+        .map_err(|error| Failure::of_python(&error))
 }
 
 fn check_prompt(prompt: &Value) -> Result<(), Failure> {
@@ -286,6 +314,14 @@ impl AgentParams {
     }
 }
 
+/// A path as people write it: from the current folder, when it lies under it.
+fn from_here(path: &Path) -> &Path {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok())
+        .unwrap_or(path)
+}
+
 async fn model(
     services: &Services,
     rendered: &Rendered,
@@ -306,7 +342,8 @@ async fn model(
         )
     {
         say!(
-            "Connection {llm_conn_id} is not defined: the scripted model answers from {transcript}"
+            "Connection {llm_conn_id} is not defined: the scripted model answers from {}",
+            from_here(Path::new(transcript)).display()
         );
         return scripted(Path::new(transcript), services);
     }

@@ -32,6 +32,8 @@ pub struct Attempt {
     pub dag_folder: PathBuf,
     params: Map<String, Value>,
     interpreter: Mutex<Option<Arc<Interpreter>>>,
+    /// What the interpreter had noted for the outlets when it was ended.
+    outlet_events: Mutex<Vec<Value>>,
 }
 
 /// A task's arguments, rendered, in XCom wire form.
@@ -41,6 +43,8 @@ pub struct Rendered {
     pub fields: Map<String, Value>,
     /// Toolsets with their own fields rendered.
     pub toolsets: Vec<ToolsetSpec>,
+    /// Arguments that this map index gets and that are no template fields.
+    pub mapped: Map<String, Value>,
 }
 
 impl Rendered {
@@ -82,6 +86,7 @@ impl Attempt {
             dag_folder,
             params,
             interpreter: Mutex::new(Some(interpreter)),
+            outlet_events: Mutex::new(Vec::new()),
         })
     }
 
@@ -102,6 +107,40 @@ impl Attempt {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
+    }
+
+    /// What was kept of the outlets' events.
+    #[must_use]
+    pub fn outlet_events(&self) -> Vec<Value> {
+        self.outlet_events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Keeps the outlets' events beyond the end of the interpreter.
+    pub fn keep_outlet_events(&self, events: Vec<Value>) {
+        *self
+            .outlet_events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = events;
+    }
+
+    /// Renders a template that Dag code asks for while it runs; `more` goes over the context. Blocks.
+    ///
+    /// # Errors
+    /// The template fails, or it calls a function of the Dag file: those are busy.
+    pub fn render_for_dag_code(
+        &self,
+        text: &str,
+        more: &Map<String, Value>,
+    ) -> Result<String, String> {
+        let call: CallFunction = Arc::new(|_, _, _| {
+            Err("functions of the Dag file can't be called from a template that its own code renders".to_owned())
+        });
+        self.templates_with(&call, &Map::new(), more)
+            .render_text("template", text)
+            .map_err(|error| error.to_string())
     }
 
     fn context(&self) -> Context<'_> {
@@ -144,7 +183,15 @@ impl Attempt {
     }
 
     fn templates(&self, task_fields: &Map<String, Value>, extra: &Map<String, Value>) -> Templates {
-        let call = self.call_function();
+        self.templates_with(&self.call_function(), task_fields, extra)
+    }
+
+    fn templates_with(
+        &self,
+        call: &CallFunction,
+        task_fields: &Map<String, Value>,
+        extra: &Map<String, Value>,
+    ) -> Templates {
         let mut searchpath = vec![self.dag_folder.clone()];
         searchpath.extend(self.dag.template_searchpath.iter().map(PathBuf::from));
         let filters = self
@@ -157,7 +204,7 @@ impl Attempt {
                     Arc::new(DagFunction {
                         handle: *handle,
                         name: name.clone(),
-                        call: Arc::clone(&call),
+                        call: Arc::clone(call),
                     }),
                 )),
                 _ => None,
@@ -169,7 +216,7 @@ impl Attempt {
             extensions: self.task.template_ext.clone(),
             filters,
         };
-        let mut context = self.context().for_templates(&call, task_fields);
+        let mut context = self.context().for_templates(call, task_fields);
         if !extra.is_empty() {
             context = minijinja::context! { ..from_wire(&Value::Object(extra.clone())), ..context };
         }
@@ -224,23 +271,23 @@ impl Attempt {
     /// A template, a lookup or an upstream value that fails.
     pub fn render(&self) -> Result<Rendered, Failure> {
         let templates = self.templates(&Map::new(), &Map::new());
-        let mut fields =
+        let mut rendered =
             self.with_resolver(Some(&templates), |resolver| self.render_fields(resolver))?;
         if let TaskKind::Agent(agent) = &self.task.kind
             && agent.prompt_function.is_some()
-            && let Some(prompt) = fields.get_mut("prompt")
+            && let Some(prompt) = rendered.fields.get_mut("prompt")
             && prompt.is_null()
         {
             *prompt = SET_DURING_EXECUTION.into();
         }
-        let toolsets = match &self.task.kind {
-            TaskKind::Agent(agent) => self.render_toolsets(&agent.toolsets, &fields)?,
-            _ => Vec::new(),
-        };
-        Ok(Rendered { fields, toolsets })
+        if let TaskKind::Agent(agent) = &self.task.kind {
+            rendered.toolsets = self.render_toolsets(&agent.toolsets, &rendered.fields)?;
+        }
+        Ok(rendered)
     }
 
-    fn render_fields(&self, resolver: &Resolver<'_>) -> Result<Map<String, Value>, Failure> {
+    /// The template fields, and the arguments of this map index that are none.
+    fn render_fields(&self, resolver: &Resolver<'_>) -> Result<Rendered, Failure> {
         let mut mapped = Vec::new();
         if self.task.is_mapped
             && let Some(expansion) = self.task.expansions.last()
@@ -269,7 +316,15 @@ impl Attempt {
             }
             fields.insert(name.clone(), value);
         }
-        Ok(fields)
+        if decorated {
+            mapped.clear();
+        }
+        mapped.retain(|(name, _)| !fields.contains_key(name));
+        Ok(Rendered {
+            fields,
+            toolsets: Vec::new(),
+            mapped: mapped.into_iter().collect(),
+        })
     }
 
     fn render_toolsets(
@@ -380,7 +435,7 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
 fn argument<'a>(kind: &'a TaskKind, field: &str) -> Option<&'a Argument> {
     match kind {
         TaskKind::Agent(agent) => agent_argument(agent, field),
-        TaskKind::Python(call) => call_argument(call, field),
+        TaskKind::Python(task) => task.field(field),
         TaskKind::Empty | TaskKind::Unsupported { .. } => None,
     }
 }

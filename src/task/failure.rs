@@ -14,6 +14,22 @@ use crate::airflow::task_log::{ErrorDetail, Frame};
 use crate::control_plane::resolve::ResolveError;
 use crate::dag::PythonError;
 
+/// Exceptions that ask Airflow for more than Updraft passes on, and what they ask for.
+const NOT_YET: [(&str, &str); 3] = [
+    (
+        "TaskDeferred",
+        "The task wants to wait for a trigger, and Updraft hands no tasks to a triggerer yet",
+    ),
+    (
+        "TaskAwaitingInput",
+        "The task wants to wait for a person, and Updraft asks nobody yet",
+    ),
+    (
+        "DagRunTriggerException",
+        "The task wants to start a run of another Dag, which Updraft doesn't do yet",
+    ),
+];
+
 /// One way in which a try did not succeed.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -24,6 +40,17 @@ pub struct Failure {
     details: Vec<ErrorDetail>,
     /// What it means for the state.
     pub meaning: Meaning,
+    /// What Dag code raised, beside what the log shows of it.
+    raised: Option<Box<Raised>>,
+}
+
+/// What an exception of Dag code has that others have not.
+#[derive(Clone, Debug)]
+struct Raised {
+    /// By which the interpreter knows the exception object again.
+    kept: Option<u64>,
+    /// What it asks for: see [`Meaning`].
+    data: Value,
 }
 
 /// What an exception means for the task's state.
@@ -35,6 +62,10 @@ pub enum Meaning {
     FailedForGood,
     /// `AirflowSkipException`.
     Skipped,
+    /// `DownstreamTasksSkipped`: a success, with `tasks` in the data to skip.
+    DownstreamSkipped,
+    /// `AirflowRescheduleException`: again at `reschedule_date`, which stands in the data.
+    Rescheduled,
 }
 
 impl Failure {
@@ -48,6 +79,7 @@ impl Failure {
             message,
             details,
             meaning: Meaning::Failed,
+            raised: None,
         }
     }
 
@@ -55,6 +87,16 @@ impl Failure {
     #[must_use]
     pub fn for_good(mut self) -> Self {
         self.meaning = Meaning::FailedForGood;
+        self
+    }
+
+    /// The same failure of a task that was stopped from outside, which another try may do better: unlike
+    /// `AirflowTaskTerminated` that Dag code raises by itself.
+    #[must_use]
+    pub fn mended_by_a_retry(mut self) -> Self {
+        if self.class.ends_with(".AirflowTaskTerminated") {
+            self.meaning = Meaning::Failed;
+        }
         self
     }
 
@@ -66,6 +108,7 @@ impl Failure {
             message: error.to_string(),
             details: ErrorDetail::chain(short(class), error),
             meaning: Meaning::Failed,
+            raised: None,
         }
     }
 
@@ -77,6 +120,10 @@ impl Failure {
         };
         let meaning = if is("AirflowSkipException") {
             Meaning::Skipped
+        } else if is("DownstreamTasksSkipped") {
+            Meaning::DownstreamSkipped
+        } else if is("AirflowRescheduleException") {
+            Meaning::Rescheduled
         } else if is("AirflowFailException")
             || is("AirflowSensorTimeout")
             || is("AirflowTaskTerminated")
@@ -105,12 +152,39 @@ impl Failure {
             });
             next = error.cause.as_deref();
         }
-        Self {
+        let mut failure = Self {
             class: error.class.clone(),
             message: error.message.clone(),
             details,
             meaning,
+            raised: Some(Box::new(Raised {
+                kept: error.more.kept,
+                data: error.more.data.clone(),
+            })),
+        };
+        for (name, what) in NOT_YET {
+            if is(name) {
+                failure.message =
+                    format!("{what}. Send it to a queue that a Python worker serves.");
+                if let Some(detail) = failure.details.first_mut() {
+                    detail.exc_value.clone_from(&failure.message);
+                }
+            }
         }
+        failure
+    }
+
+    /// The failure as the interpreter takes it, to find or make the exception object.
+    #[must_use]
+    pub fn for_dag_code(&self) -> Value {
+        let kept = self.raised.as_ref().and_then(|raised| raised.kept);
+        json!({ "kept": kept, "class": self.class, "message": self.message })
+    }
+
+    /// What the exception asks for: see [`Meaning`].
+    #[must_use]
+    pub fn asks_for(&self, name: &str) -> Option<&Value> {
+        self.raised.as_ref()?.data.get(name)
     }
 
     /// Writes it to the log, as Airflow's task runner does.

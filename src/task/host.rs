@@ -1,7 +1,10 @@
 //! The Dag interpreter's view of the world: answered by the control plane.
 
-use serde_json::Value;
+use std::sync::{Arc, OnceLock, Weak};
 
+use serde_json::{Map, Value};
+
+use super::attempt::Attempt;
 use super::log::{LogLevel, TaskLogger};
 use super::services::{LookupError, Services};
 use crate::control_plane::resolve::ResolveError;
@@ -11,13 +14,25 @@ use crate::dag::host::{Host, HostError, LogRecord, XComQuery};
 pub struct TaskHost {
     services: Services,
     log: TaskLogger,
+    /// The try, once there is one. Not held: it holds the interpreter, which holds this.
+    attempt: OnceLock<Weak<Attempt>>,
 }
 
 impl TaskHost {
     /// A host for one task instance.
     #[must_use]
     pub fn new(services: Services, log: TaskLogger) -> Self {
-        Self { services, log }
+        Self {
+            services,
+            log,
+            attempt: OnceLock::new(),
+        }
+    }
+
+    /// From now on templates are rendered with this try's context.
+    pub fn set_attempt(&self, attempt: &Arc<Attempt>) {
+        // A task process runs one try.
+        let _ = self.attempt.set(Arc::downgrade(attempt));
     }
 }
 
@@ -56,6 +71,21 @@ impl Host for TaskHost {
 
     fn xcom_push(&self, key: &str, value: Value) -> Result<(), HostError> {
         Ok(self.services.xcom_push(key, value)?)
+    }
+
+    fn request(&self, body: Value) -> Result<Value, HostError> {
+        self.services
+            .dag_code_request(body)
+            .map_err(HostError::Other)
+    }
+
+    fn render_template(&self, text: &str, more: &Map<String, Value>) -> Result<String, HostError> {
+        let attempt = self.attempt.get().and_then(Weak::upgrade).ok_or_else(|| {
+            HostError::Other("templates are rendered while a task runs, and none does".to_owned())
+        })?;
+        attempt
+            .render_for_dag_code(text, more)
+            .map_err(HostError::Other)
     }
 
     fn config(&self, section: &str, key: &str) -> Option<String> {

@@ -8,20 +8,21 @@
 //! | `attempt` | the task with everything it needs, and its rendered arguments |
 //! | `context`, `templates`, `arguments`, `mapping` | how arguments get their values |
 //! | `outcome` | runs the task and says what became of it |
-//! | `agent_task`, `python_task` | the kinds of tasks |
+//! | `agent_task` | the kind of task that is not Python |
+//! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
 
 pub mod agent_task;
 pub mod arguments;
 pub mod attempt;
 pub mod comms;
 pub mod context;
+pub mod dag_code;
 pub mod failure;
 pub mod host;
 pub mod log;
 pub mod mapping;
 pub mod outcome;
 pub mod process;
-pub mod python_task;
 pub mod rendered_fields;
 pub mod services;
 pub mod startup;

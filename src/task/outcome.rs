@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent_task;
 use super::attempt::{Attempt, Rendered};
+use super::dag_code::{self, RetryDecision};
 use super::failure::{Failure, Meaning};
 use super::log::{LogLevel, TaskLogger};
 use super::rendered_fields::rendered_field;
-use super::{python_task, xcom_push};
+use super::xcom_push;
 use crate::agent;
 use crate::airflow::supervisor::{TaskReply, TaskRequest};
+use crate::dag::Interruption;
 use crate::dag::definitions::TaskKind;
 use crate::telemetry::{TaskSpan, Telemetry, identity};
 
@@ -26,8 +28,18 @@ const REVIEW_LINK_KEY: &str = "_link_HITLReviewLink";
 pub struct Ending {
     /// The message that says so.
     pub message: TaskRequest,
-    /// For the task's span.
+    /// For the task's span and its callbacks.
     pub failure: Option<Failure>,
+    /// The task's arguments, as far as it came to them.
+    pub rendered: Option<Rendered>,
+}
+
+/// How far a try has come.
+#[derive(Default)]
+struct Progress {
+    rendered: Option<Rendered>,
+    /// The label of its map index.
+    label: Option<String>,
 }
 
 fn now() -> String {
@@ -39,8 +51,9 @@ fn now() -> String {
 pub fn failed_early(failure: &Failure, should_retry: bool, log: &TaskLogger) -> Ending {
     failure.log(log, &failure.message);
     Ending {
-        message: failure_message(failure, should_retry, None),
+        message: failure_message(failure, should_retry, None, RetryDecision::Default),
         failure: Some(failure.clone()),
+        rendered: None,
     }
 }
 
@@ -48,20 +61,41 @@ fn failure_message(
     failure: &Failure,
     should_retry: bool,
     rendered_map_index: Option<String>,
+    decision: RetryDecision,
 ) -> TaskRequest {
-    match failure.meaning {
-        Meaning::Skipped => TaskRequest::TaskState {
+    match (failure.meaning, decision) {
+        (Meaning::Skipped, _) => TaskRequest::TaskState {
             state: "skipped".to_owned(),
             end_date: Some(now()),
             rendered_map_index,
         },
-        Meaning::Failed if should_retry => TaskRequest::RetryTask {
+        (Meaning::Rescheduled, _) => TaskRequest::RescheduleTask {
+            reschedule_date: failure
+                .asks_for("reschedule_date")
+                .and_then(Value::as_str)
+                .map_or_else(now, ToOwned::to_owned),
             end_date: now(),
-            rendered_map_index,
-            retry_delay_seconds: None,
-            retry_reason: None,
         },
-        Meaning::Failed | Meaning::FailedForGood => TaskRequest::TaskState {
+        (
+            Meaning::Failed | Meaning::DownstreamSkipped,
+            decision @ (RetryDecision::Default | RetryDecision::Retry { .. }),
+        ) if should_retry => {
+            let (delay, reason) = match decision {
+                RetryDecision::Retry {
+                    delay_seconds,
+                    reason,
+                } => (delay_seconds, reason),
+                _ => (None, None),
+            };
+            TaskRequest::RetryTask {
+                end_date: now(),
+                rendered_map_index,
+                retry_delay_seconds: delay,
+                // The server's column holds no more.
+                retry_reason: reason.map(|reason| reason.chars().take(500).collect()),
+            }
+        }
+        _ => TaskRequest::TaskState {
             state: "failed".to_owned(),
             end_date: Some(now()),
             rendered_map_index,
@@ -76,40 +110,81 @@ pub async fn run(
     span: &TaskSpan,
     telemetry: &Telemetry,
 ) -> Ending {
-    let mut label = None;
-    let result = execute(&attempt, log, span, telemetry, &mut label).await;
+    let mut progress = Progress::default();
+    let result = execute(&attempt, log, span, telemetry, &mut progress).await;
     // The link is pushed whatever became of the task.
     let (result, ()) = tokio::join!(
         push_result(&attempt, result, log),
         push_review_link(&attempt)
     );
-    if let Err(failure) = &result {
-        if failure.meaning == Meaning::Skipped {
+    let result = match result {
+        Err(failure) if failure.meaning == Meaning::DownstreamSkipped => {
+            log.info("::group::Post Execute");
+            log.info("Skipping downstream tasks.");
+            skip_downstream(&attempt, &failure).await
+        }
+        other => other,
+    };
+    let result = match result {
+        Ok(()) => dag_code::outlet_events(&attempt).await,
+        Err(failure) => Err(failure),
+    };
+    let Progress { rendered, label } = progress;
+    let failure = match result {
+        Ok(outlet_events) => {
+            return Ending {
+                message: TaskRequest::SucceedTask {
+                    end_date: now(),
+                    task_outlets: attempt.task.outlets.clone(),
+                    outlet_events,
+                    rendered_map_index: label,
+                },
+                failure: None,
+                rendered,
+            };
+        }
+        Err(failure) => failure,
+    };
+    let mut decision = RetryDecision::Default;
+    match failure.meaning {
+        Meaning::Skipped => {
             log.info("::group::Post Execute");
             if !failure.message.is_empty() {
                 log.write("task", LogLevel::Info, "Skipping task.", failure.reason());
             }
-        } else {
+        }
+        Meaning::Rescheduled => {
+            log.info("::group::Post Execute");
+            log.info("Rescheduling task, marking task as UP_FOR_RESCHEDULE");
+        }
+        Meaning::Failed | Meaning::FailedForGood | Meaning::DownstreamSkipped => {
             failure.log(log, "Task failed with exception");
             log.info("::group::Post Execute");
+            if failure.meaning != Meaning::FailedForGood {
+                decision = dag_code::retry_decision(&attempt, rendered.as_ref(), &failure).await;
+            }
         }
     }
     let should_retry = attempt.details.ti_context.should_retry;
-    match result {
-        Ok(()) => Ending {
-            message: TaskRequest::SucceedTask {
-                end_date: now(),
-                task_outlets: attempt.task.outlets.clone(),
-                outlet_events: Vec::new(),
-                rendered_map_index: label,
-            },
-            failure: None,
-        },
-        Err(failure) => Ending {
-            message: failure_message(&failure, should_retry, label),
-            failure: (failure.meaning != Meaning::Skipped).then_some(failure),
-        },
+    let no_failure = matches!(failure.meaning, Meaning::Skipped | Meaning::Rescheduled);
+    Ending {
+        message: failure_message(&failure, should_retry, label, decision),
+        failure: (!no_failure).then_some(failure),
+        rendered,
     }
+}
+
+async fn skip_downstream(attempt: &Attempt, failure: &Failure) -> Result<(), Failure> {
+    let tasks = failure.asks_for("tasks").and_then(Value::as_array);
+    let request = TaskRequest::SkipDownstreamTasks {
+        tasks: tasks.cloned().unwrap_or_default(),
+    };
+    attempt
+        .services
+        .request(request)
+        .await
+        .map(drop)
+        .map_err(refused("the tasks downstream could not be skipped"))
 }
 
 /// The link of `AgentOperator`, which Airflow's task runner pushes whatever became of the task.
@@ -131,7 +206,7 @@ async fn execute(
     log: &TaskLogger,
     span: &TaskSpan,
     telemetry: &Telemetry,
-    label: &mut Option<String>,
+    progress: &mut Progress,
 ) -> Result<Value, Failure> {
     let services = &attempt.services;
     for key in &attempt.details.ti_context.xcom_keys_to_clear {
@@ -152,12 +227,15 @@ async fn execute(
     let renderer = Arc::clone(attempt);
     let rendered = super::blocking(move || renderer.render()).await??;
     drop(stage);
+    progress.rendered = Some(rendered.clone());
+    let label = &mut progress.label;
     send_rendered_fields(attempt, &rendered).await?;
     *label = early_label(attempt, &rendered).await;
     if let Some(label) = label {
         send_label(attempt, label).await?;
     }
     validate_assets(attempt).await?;
+    dag_code::prepare(attempt, &rendered).await?;
     log.info("::endgroup::");
 
     let stage = span.stage("task.execute");
@@ -330,10 +408,19 @@ async fn run_kind(
     let work = async {
         match &attempt.task.kind {
             TaskKind::Agent(task) => {
-                agent_task::run(attempt, task, rendered, cancel.clone(), spans).await
+                let fields = attempt.task.has("post_execute").then(|| rendered.clone());
+                let answer =
+                    agent_task::run(attempt, task, rendered.clone(), cancel.clone(), spans).await?;
+                if let Some(fields) = fields {
+                    dag_code::finish(attempt, &fields, &answer).await?;
+                }
+                Ok(answer)
             }
-            TaskKind::Python(call) => python_task::call(attempt, call, &rendered).await,
-            TaskKind::Empty => Ok(Value::Null),
+            TaskKind::Python(_) => dag_code::execute(attempt, &rendered).await,
+            TaskKind::Empty => {
+                dag_code::finish(attempt, &rendered, &Value::Null).await?;
+                Ok(Value::Null)
+            }
             TaskKind::Unsupported { reason } => {
                 Err(Failure::new("NotImplementedError", reason.clone()))
             }
@@ -361,28 +448,37 @@ async fn run_kind(
         }
     }
     cancel.cancel();
-    // An agent closes its toolsets and tells what it has used; a prompt or task function is cut off.
-    let unwound = if is_agent {
-        tokio::time::timeout(Duration::from_secs(4), &mut work)
-            .await
-            .ok()
-    } else {
-        None
+    let (interruption, text) = match stop {
+        Stop::Killed => (
+            Interruption::Killed,
+            "Task received SIGTERM signal".to_owned(),
+        ),
+        Stop::TimedOut => (Interruption::TimedOut, format!("Timeout, PID: {pid}")),
     };
-    match stop {
-        Stop::TimedOut => Err(Failure::new(
-            "airflow.sdk.exceptions.AirflowTaskTimeout",
-            format!("Timeout, PID: {pid}"),
+    if let Some(interpreter) = attempt.interpreter() {
+        interpreter.interrupt(interruption, &text);
+    }
+    // An agent closes its toolsets and tells what it has used; Python runs its `finally` blocks. After a SIGTERM the
+    // supervisor waits for 5 s.
+    let patience = match stop {
+        Stop::TimedOut if !is_agent => Duration::from_secs(60),
+        _ => Duration::from_secs(4),
+    };
+    let unwound = tokio::time::timeout(patience, &mut work).await.ok();
+    match (stop, unwound) {
+        // It ended before it noticed, or would not be stopped.
+        (Stop::Killed, Some(Ok(result))) => Ok(result),
+        (Stop::TimedOut, Some(Ok(result))) if !is_agent => Ok(result),
+        (Stop::Killed, Some(Err(failure))) => Err(failure.mended_by_a_retry()),
+        (Stop::TimedOut, Some(Err(failure))) if !is_agent => Err(failure),
+        (Stop::Killed, None) => Err(Failure::new(
+            "airflow.sdk.exceptions.AirflowException",
+            text,
         )),
-        Stop::Killed => match unwound {
-            Some(Err(failure)) => Err(failure),
-            // It answered before it noticed.
-            Some(Ok(result)) => Ok(result),
-            None => Err(Failure::new(
-                "airflow.sdk.exceptions.AirflowException",
-                "Task received SIGTERM signal",
-            )),
-        },
+        (Stop::TimedOut, _) => Err(Failure::new(
+            "airflow.sdk.exceptions.AirflowTaskTimeout",
+            text,
+        )),
     }
 }
 

@@ -9,6 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::attempt::Attempt;
 use super::comms::{CommsError, SupervisorClient};
+use super::dag_code;
 use super::failure::Failure;
 use super::host::TaskHost;
 use super::log::{Levels, LogLevel, LogThread, TaskLogLayer, TaskLogger};
@@ -132,20 +133,22 @@ async fn task(
     let ti = Arc::new(details.ti.clone());
     let services = Services::new(Arc::clone(&control_plane), Arc::clone(&config), masker, ti);
     let host = Arc::new(TaskHost::new(services.clone(), log.clone()));
+    let load_host = Arc::clone(&host);
     let begin = details.clone();
     let (start_config, start_log) = (Arc::clone(&config), log.clone());
     let stage = span.stage("parse");
     let started =
-        super::blocking(move || startup::start(&begin, &start_config, host, &start_log)).await;
+        super::blocking(move || startup::start(&begin, &start_config, load_host, &start_log)).await;
     drop(stage);
     let started = match started {
         Ok(started) => started,
         Err(panicked) => Err(StartupError::Failed(panicked)),
     };
     let should_retry = details.ti_context.should_retry;
+    let mut attempt = None;
     let ending = match started {
         Ok(started) => {
-            let attempt = Attempt::new(
+            let made = Attempt::new(
                 details,
                 started.dag,
                 started.task,
@@ -153,8 +156,12 @@ async fn task(
                 Arc::new(started.interpreter),
                 started.dag_folder,
             );
-            match attempt {
-                Ok(attempt) => outcome::run(Arc::new(attempt), log, span, telemetry).await,
+            match made {
+                Ok(made) => {
+                    let made = attempt.insert(Arc::new(made));
+                    host.set_attempt(made);
+                    outcome::run(Arc::clone(made), log, span, telemetry).await
+                }
                 Err(failure) => outcome::failed_early(&failure, should_retry, log),
             }
         }
@@ -164,7 +171,17 @@ async fn task(
     if let Some(failure) = &ending.failure {
         span.fail(&failure.class, &failure.message);
     }
-    control_plane.handle(ending.message).await?;
+    let taken = control_plane.handle(ending.message.clone()).await;
+    if let Some(attempt) = attempt {
+        // Even when the supervisor did not take the state: Airflow's task runner calls them all the same.
+        let Ending {
+            message,
+            failure,
+            rendered,
+        } = &ending;
+        dag_code::run_callbacks(&attempt, rendered.as_ref(), message, failure.as_ref()).await;
+    }
+    taken?;
     log.info("::endgroup::");
     Ok(())
 }
@@ -200,5 +217,6 @@ fn missing(
             end_date: text(now),
         },
         failure: Some(failure.clone()),
+        rendered: None,
     }
 }

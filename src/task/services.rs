@@ -103,6 +103,24 @@ impl Services {
             })
     }
 
+    /// A request that Dag code puts in the words of the supervisor protocol; the answer is a message body, an
+    /// `ErrorResponse` among them. Blocks.
+    ///
+    /// # Errors
+    /// It is malformed, or it would end the task.
+    pub fn dag_code_request(&self, body: Value) -> Result<Value, String> {
+        let request = TaskRequest::from_body(body).map_err(|error| error.to_string())?;
+        if request.is_terminal() {
+            return Err("a task ends when its function ends, not by a request".to_owned());
+        }
+        Ok(
+            match self.runtime.block_on(self.control_plane.handle(request)) {
+                Ok(reply) => reply.to_body(),
+                Err(refusal) => refusal.to_body(),
+            },
+        )
+    }
+
     /// A connection: from the environment, else from the control plane. Blocks.
     ///
     /// # Errors

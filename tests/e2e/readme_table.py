@@ -17,7 +17,8 @@ from airflow.providers.http.hooks.http import HttpHook
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
-from airflow.sdk import DAG, TaskGroup, task
+from airflow.providers.standard.sensors.python import PythonSensor
+from airflow.sdk import DAG, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -29,6 +30,11 @@ class Answer(BaseModel):
 def tool(number: int) -> int:
     """Doubles."""
     return 2 * number
+
+
+class Own(BaseOperator):
+    def execute(self, context):
+        return 1
 
 
 def agent(task_id: str, **more):
@@ -78,10 +84,17 @@ with DAG(dag_id="readme_table", schedule=None):
 
     task_agent()
     plain_task()
+    @task.sensor
+    def sensor():
+        return True
+
     short_circuit()
+    sensor()
     task_llm()
     branch() >> EmptyOperator(task_id="empty_operator")
     PythonOperator(task_id="python_operator", python_callable=tool, op_args=[1])
+    PythonSensor(task_id="python_sensor", python_callable=lambda: True)
+    Own(task_id="own")
     BashOperator(task_id="bash_operator", bash_command="true")
     LLMOperator(task_id="llm_operator", llm_conn_id="llm", prompt="Hello.")
     LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")

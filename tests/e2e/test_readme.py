@@ -39,8 +39,11 @@ ROWS = {
     "task_llm": "`@task.llm`",
     "llm_sql": "`LLMSQLQueryOperator`",
     "llm_branch": "`LLMBranchOperator`",
-    "branch": "`@task.branch`",
-    "short_circuit": "`@task.short_circuit`",
+    "branch": "`@task.branch`, `@task.short_circuit` and their operators",
+    "short_circuit": "`@task.branch`, `@task.short_circuit` and their operators",
+    "sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
+    "python_sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
+    "own": "operators with an `execute` of the Dag author's",
     "bash_operator": "`BashOperator` and other operators",
 }
 # A connection decides, which `check` may not have: the row stands without a task.

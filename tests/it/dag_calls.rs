@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use updraft::dag::Interpreter;
-use updraft::dag::definitions::{Argument, DagFile, Expansion, FunctionCall, Handle, TaskKind};
+use updraft::dag::definitions::{Argument, DagFile, Expansion, Handle, TaskKind};
 
 use crate::dag_host::{TestHost, load_source, task};
 
@@ -26,10 +26,16 @@ fn context() -> Value {
     })
 }
 
-fn function(file: &DagFile, task_id: &str) -> FunctionCall {
+fn function(file: &DagFile, task_id: &str) -> Handle {
     match &task(file, "made", task_id).kind {
-        TaskKind::Python(call) => call.clone(),
-        TaskKind::Agent(agent) => agent.prompt_function.clone().expect("a prompt function"),
+        TaskKind::Python(task) => task.function.expect("a function"),
+        TaskKind::Agent(agent) => {
+            agent
+                .prompt_function
+                .as_ref()
+                .expect("a prompt function")
+                .function
+        }
         other => panic!("{task_id} is {other:?}"),
     }
 }
@@ -50,7 +56,7 @@ async fn called(
         host,
     )
     .expect("it loads");
-    let handle = function(&file, "t").function;
+    let handle = function(&file, "t");
     call(&interpreter, handle, args, kwargs).await
 }
 
@@ -118,12 +124,7 @@ async fn a_context_of_a_run_without_logical_date_has_no_ds() {
     let mut context = context();
     context["logical_date"] = Value::Null;
     let answer = interpreter
-        .call(
-            function(&file, "t").function,
-            json!([]),
-            json!({}),
-            &context,
-        )
+        .call(function(&file, "t"), json!([]), json!({}), &context)
         .await;
     assert_eq!(
         answer.expect("an answer"),
@@ -312,12 +313,7 @@ async fn an_exception_keeps_its_class_its_bases_its_cause_and_its_place() {
     )
     .expect("it loads");
     let error = interpreter
-        .call(
-            function(&file, "t").function,
-            json!([]),
-            json!({}),
-            &context(),
-        )
+        .call(function(&file, "t"), json!([]), json!({}), &context())
         .await
         .expect_err("it raises");
     assert_eq!(error.class, "airflow.sdk.exceptions.AirflowSkipException");

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-fn updraft(arguments: &[&str]) -> Output {
+pub fn updraft(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_updraft"));
     command
         .args(arguments)
@@ -22,12 +22,12 @@ fn updraft(arguments: &[&str]) -> Output {
         .expect("updraft starts")
 }
 
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Runs a Dag file; gives the exit status and the one JSON object on stdout.
-fn run(file: &Path, more: &[&str]) -> (i32, Value) {
+pub fn run(file: &Path, more: &[&str]) -> (i32, Value) {
     let file = file.display().to_string();
     let mut arguments = vec!["run", file.as_str(), "--json"];
     arguments.extend(more);
@@ -42,7 +42,7 @@ fn run(file: &Path, more: &[&str]) -> (i32, Value) {
     (output.status.code().expect("an exit status"), report)
 }
 
-fn dag_file(source: &str, beside: &[(&str, Value)]) -> (tempfile::TempDir, PathBuf) {
+pub fn dag_file(source: &str, beside: &[(&str, Value)]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("made.py");
     std::fs::write(&file, source).expect("written");
@@ -52,7 +52,7 @@ fn dag_file(source: &str, beside: &[(&str, Value)]) -> (tempfile::TempDir, PathB
     (folder, file)
 }
 
-fn task<'a>(report: &'a Value, task_id: &str, map_index: i64) -> &'a Value {
+pub fn task<'a>(report: &'a Value, task_id: &str, map_index: i64) -> &'a Value {
     report["tasks"]
         .as_array()
         .expect("tasks")
@@ -61,7 +61,7 @@ fn task<'a>(report: &'a Value, task_id: &str, map_index: i64) -> &'a Value {
         .unwrap_or_else(|| panic!("no {task_id}[{map_index}] in {report:#}"))
 }
 
-fn events(task: &Value) -> Vec<&str> {
+pub fn events(task: &Value) -> Vec<&str> {
     task["log"]
         .as_array()
         .expect("a log")
@@ -318,6 +318,15 @@ fn wrong_usage_has_an_exit_status_of_its_own() {
         let output = updraft(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        // To a program it is said in the form that it asked for.
+        let mut arguments = arguments;
+        arguments.push("--json");
+        let output = updraft(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(said["error"].is_string(), "{said}");
+        assert!(output.stderr.is_empty(), "{arguments:?}");
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod dag_calls;
+mod dag_code;
 mod dag_constructors;
 mod dag_files;
 mod dag_host;

@@ -34,6 +34,10 @@ impl Lines {
             .collect()
     }
 
+    fn text(&self) -> String {
+        serde_json::to_string(&*self.0.lock().unwrap()).unwrap()
+    }
+
     async fn wait_for(&self, part: &str) {
         for _ in 0..600 {
             if self.events().iter().any(|event| event.contains(part)) {
@@ -140,7 +144,9 @@ async fn run(source: &str, change: Change, plane: LocalControlPlane) -> Ran {
 }
 
 const AGENTS: &str = r#"
-from airflow.sdk import DAG, task
+import time
+from datetime import timedelta
+from airflow.sdk import DAG, BaseOperator, task
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.standard.operators.bash import BashOperator
 
@@ -162,12 +168,33 @@ with DAG("made", schedule=None, params={"topic": "trees"}):
         while True:
             pass
 
+    @task(execution_timeout=timedelta(seconds=1))
+    def tidy():
+        print("working")
+        try:
+            while True:
+                pass
+        finally:
+            print("tidied up")
+
     @task
     def over(x):
         return x
 
     over.expand(x=listing())
     waits()
+    tidy()
+
+    class Tool(BaseOperator):
+        def execute(self, context):
+            print("working")
+            while True:
+                time.sleep(0.01)
+
+        def on_kill(self):
+            print("killed")
+
+    Tool(task_id="tool", on_failure_callback=lambda context: print("told of", type(context["exception"]).__name__))
 "#;
 
 fn plain(task_id: &'static str) -> Change {
@@ -317,7 +344,7 @@ async fn a_task_that_has_no_native_counterpart_fails_with_one_sentence() {
         .unwrap();
     assert!(
         sentence.contains("(airflow.providers.standard.operators.bash) at ")
-            && sentence.contains("made.py:12"),
+            && sentence.contains("made.py:14"),
         "{sentence}"
     );
     assert!(
@@ -364,6 +391,53 @@ async fn xcoms_of_an_earlier_try_are_cleared_first() {
     assert_eq!(
         ran.xcoms("listing", -1).keys().collect::<Vec<_>>(),
         ["kept", "return_value"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_takes_too_long_runs_its_finally_blocks() {
+    let ran = run(AGENTS, plain("tidy"), LocalControlPlane::new()).await;
+    assert_eq!(ran.state, FinalState::Failed);
+    let events = ran.lines.events();
+    let at = |event: &str| {
+        events
+            .iter()
+            .position(|known| known == event)
+            .unwrap_or_else(|| panic!("no {event:?} in {events:#?}"))
+    };
+    assert!(at("Process timed out") < at("tidied up"), "{events:#?}");
+    assert!(at("tidied up") < at("Task failed with exception"));
+    assert!(ran.lines.text().contains("AirflowTaskTimeout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_that_is_terminated_cleans_up_and_calls_its_callbacks() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("made.py"), AGENTS).unwrap();
+    let (plane, lines) = (Arc::new(LocalControlPlane::new()), Lines::default());
+    let (stop, signal) = stop_channel();
+    let running = tokio::spawn(run_task(SupervisedTask {
+        process: spawn(folder.path()).await,
+        startup: details(&plain("tool")),
+        control_plane: Arc::clone(&plane) as Arc<dyn ControlPlane>,
+        log: TaskLog::new(Box::new(lines.clone()), Masker::new()),
+        limits: Limits::default(),
+        stop: signal,
+        ended: CancellationToken::new(),
+    }));
+    lines.wait_for("working").await;
+    let reason = StopReason::Shutdown {
+        message: "made up".to_owned(),
+    };
+    stop.send(Some(reason)).unwrap();
+    assert_eq!(running.await.unwrap().state, FinalState::Failed);
+    let events = lines.events();
+    assert!(events.iter().any(|event| event == "killed"), "{events:#?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| event == "told of AirflowTaskTerminated"),
+        "{events:#?}"
     );
 }
 

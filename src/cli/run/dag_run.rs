@@ -39,6 +39,8 @@ pub struct DagRunner {
     pub logical_date: String,
     pub run_id: String,
     pub conf: Option<Map<String, Value>>,
+    /// What an earlier try left in the task state store, by task id and key.
+    pub task_state: Map<String, Value>,
     pub place: Place,
     pub plane: Arc<LocalControlPlane>,
     pub config: Arc<Config>,
@@ -228,7 +230,7 @@ impl DagRunner {
     }
 
     async fn expansion_count(&self, task: &Task) -> Result<Option<usize>, String> {
-        let details = self.startup_details(task, -1, 1);
+        let details = self.startup_details(task, &uuid::Uuid::now_v7().to_string(), -1, 1);
         let services = Services::new(
             Arc::clone(&self.plane) as Arc<dyn ControlPlane>,
             Arc::clone(&self.config),
@@ -252,11 +254,17 @@ impl DagRunner {
         .map_err(|error| format!("a fault of Updraft: {error}"))?
     }
 
-    fn startup_details(&self, task: &Task, map_index: i64, try_number: u32) -> StartupDetails {
+    fn startup_details(
+        &self,
+        task: &Task,
+        ti_id: &str,
+        map_index: i64,
+        try_number: u32,
+    ) -> StartupDetails {
         let now = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
         StartupDetails {
             ti: TaskInstance {
-                id: uuid::Uuid::now_v7().to_string(),
+                id: ti_id.to_owned(),
                 task_id: task.task_id.clone(),
                 dag_id: self.dag.dag_id.clone(),
                 run_id: self.run_id.clone(),
@@ -344,7 +352,18 @@ impl DagRunner {
             map_index,
         };
         let records = Arc::new(Mutex::new(Records::default()));
-        let mut try_number = 1;
+        // One for all tries: the task state store outlives them.
+        let ti_id = uuid::Uuid::now_v7().to_string();
+        if let Some(Value::Object(left)) = self.task_state.get(&task.task_id) {
+            for (key, value) in left {
+                self.plane.set_task_state(&ti_id, key, value.clone());
+            }
+        }
+        self.plane.set_started(
+            &ti_id,
+            &Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+        );
+        let (mut try_number, mut reschedules) = (1, 0);
         loop {
             let begin = Instant::now();
             self.display
@@ -360,7 +379,11 @@ impl DagRunner {
             };
             let outcome = run_task(SupervisedTask {
                 process,
-                startup: self.startup_details(task, map_index, try_number),
+                startup: {
+                    let mut details = self.startup_details(task, &ti_id, map_index, try_number);
+                    details.ti_context.task_reschedule_count = reschedules;
+                    details
+                },
                 control_plane: Arc::clone(&self.plane) as Arc<dyn ControlPlane>,
                 log: TaskLog::new(Box::new(sink), self.masker.clone()),
                 limits: Limits::default(),
@@ -368,7 +391,9 @@ impl DagRunner {
                 ended: CancellationToken::new(),
             })
             .await;
-            let again = outcome.state == FinalState::UpForRetry && !interrupted.is_cancelled();
+            let later = outcome.state == FinalState::UpForReschedule && !interrupted.is_cancelled();
+            let again =
+                later || outcome.state == FinalState::UpForRetry && !interrupted.is_cancelled();
             let state = match outcome.state {
                 FinalState::Success => State::Success,
                 FinalState::Skipped => State::Skipped,
@@ -383,13 +408,21 @@ impl DagRunner {
                     .unwrap_or_else(|| "the task failed without saying why; see its log".to_owned())
             });
             let xcoms = self.plane.xcoms(&place);
-            let word = if again {
+            let word = if later {
+                "rescheduled"
+            } else if again {
                 "failed, tried again,"
             } else {
                 state.as_str()
             };
             self.display
                 .task_ends(word, begin.elapsed(), &xcoms, error.as_deref());
+            if later {
+                reschedules += 1;
+                self.wait_until_rescheduled(interrupted).await;
+                records.lock().unwrap_or_else(PoisonError::into_inner).log = log;
+                continue;
+            }
             if again {
                 try_number += 1;
                 records.lock().unwrap_or_else(PoisonError::into_inner).log = log;
@@ -404,6 +437,24 @@ impl DagRunner {
                 error,
                 log,
             });
+        }
+    }
+}
+
+impl DagRunner {
+    /// Waits for the moment that the last rescheduled task has named.
+    async fn wait_until_rescheduled(&self, interrupted: &CancellationToken) {
+        let messages = self.plane.messages();
+        let date = messages.iter().rev().find_map(|message| match message {
+            TaskRequest::RescheduleTask {
+                reschedule_date, ..
+            } => chrono::DateTime::parse_from_rfc3339(reschedule_date).ok(),
+            _ => None,
+        });
+        let wait = date.and_then(|date| (date.to_utc() - Utc::now()).to_std().ok());
+        tokio::select! {
+            () = tokio::time::sleep(wait.unwrap_or_default()) => {}
+            () = interrupted.cancelled() => {}
         }
     }
 }

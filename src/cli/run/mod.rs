@@ -1,8 +1,8 @@
 //! `updraft run`: the tasks of a Dag, here and now.
 //!
 //! Every task runs in a process of its own under the supervisor, as on a worker; the control plane is in memory. Beside
-//! the Dag file may lie `<stem>.connections.json`, `<stem>.variables.json` and `<stem>.transcript.json` (see
-//! `dag_files`); environment variables win over them.
+//! the Dag file may lie `<stem>.connections.json`, `<stem>.variables.json`, `<stem>.transcript.json` and
+//! `<stem>.task_state.json` (see `dag_files`); environment variables win over them.
 
 mod dag_run;
 mod display;
@@ -116,7 +116,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         }),
         Err(error) if error.is::<WrongUsage>() => {
-            eprintln!("error: {error}");
+            super::say_wrong_usage(&error.to_string(), json);
             Ok(ExitCode::from(2))
         }
         Err(error) if json => {
@@ -169,6 +169,7 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
             at.to_rfc3339_opts(SecondsFormat::Micros, false)
         ),
         conf: arguments.conf.map(|Conf(conf)| conf),
+        task_state: dag_files::task_state(&place)?,
         place,
         plane,
         config,

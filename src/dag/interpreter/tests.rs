@@ -144,7 +144,7 @@ greeting()
 fn function(tasks: &[Task], task_id: &str) -> Handle {
     let task = tasks.iter().find(|task| task.task_id == task_id).unwrap();
     match &task.kind {
-        TaskKind::Python(call) => call.function,
+        TaskKind::Python(task) => task.function.unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -154,12 +154,12 @@ async fn functions_that_stayed_are_called_with_arguments_and_context() {
     let (file, interpreter) = load(GREETING).unwrap();
     let tasks = &file.dags[0].tasks;
     assert_eq!(file.unavailable_modules, ["unavailable_thing"]);
-    let TaskKind::Python(call) = &tasks[0].kind else {
+    let TaskKind::Python(task) = &tasks[0].kind else {
         panic!()
     };
     assert_eq!(
-        call.op_args,
-        Argument::Tuple(vec![Argument::String("x".to_owned())])
+        task.field("op_args"),
+        Some(&Argument::Tuple(vec![Argument::String("x".to_owned())]))
     );
 
     let context = context();
@@ -205,7 +205,7 @@ with DAG('d'):
     let (file, _) = load(source).unwrap();
     for task in &file.dags[0].tasks {
         assert!(
-            matches!(&task.kind, TaskKind::Python(call) if call.name == "print"),
+            matches!(&task.kind, TaskKind::Python(task) if task.name == "print"),
             "{:?}",
             task.kind
         );
@@ -213,29 +213,36 @@ with DAG('d'):
 }
 
 #[test]
-fn settings_that_nobody_acts_on_here_are_named() {
+fn what_the_interpreter_is_asked_for_later_and_what_nobody_acts_on_are_named() {
     let source = "
 from airflow.sdk import DAG, task
 from airflow.providers.common.ai.operators.agent import AgentOperator
 with DAG('d'):
     AgentOperator(task_id='a', prompt='?', llm_conn_id='m', on_failure_callback=print)
     AgentOperator.partial(task_id='b', llm_conn_id='m', on_retry_callback=[print]).expand(prompt=['?'])
-    @task
+    @task(email='nobody@example.com', pre_execute=print)
     def c(): pass
     c()
 ";
     let (file, _) = load(source).unwrap();
-    let ignored: Vec<_> = file.dags[0]
+    let named: Vec<_> = file.dags[0]
         .tasks
         .iter()
-        .map(|task| (task.task_id.as_str(), task.ignored.join(",")))
+        .map(|task| {
+            (
+                task.task_id.as_str(),
+                task.dag_code.join(","),
+                task.ignored.join(","),
+            )
+        })
         .collect();
+    let row = |a, b: &str, c: &str| (a, b.to_owned(), c.to_owned());
     assert_eq!(
-        ignored,
+        named,
         [
-            ("a", "on_failure_callback".to_owned()),
-            ("b", "on_retry_callback".to_owned()),
-            ("c", String::new())
+            row("a", "on_failure_callback", ""),
+            row("b", "on_retry_callback", ""),
+            row("c", "pre_execute", "email")
         ]
     );
 }
@@ -478,7 +485,7 @@ with DAG('d', schedule=None):
         })
         .collect();
     let expected = [
-        ("first", "@task", 13, String::new()),
+        ("first", "@task", 10, String::new()),
         ("bar", "BarOperator", 14, "first,wait".to_owned()),
         ("wait", "AcmeSensor", 15, String::new()),
         ("mine", "Mine", 16, "bar".to_owned()),

@@ -8,6 +8,9 @@ from updraft_signature import call_arguments, parameters
 # The Dags of the loaded file, by id; for `context["dag"]` and `context["task"]`.
 dags = {}
 
+# Which try the context was made for, and the context.
+_shared = (None, None)
+
 
 class LazyContext(dict):
     """A context whose dearer values are made when they are asked for."""
@@ -75,6 +78,19 @@ class LazyContext(dict):
         return self.whole()
 
 
+def shared(given):
+    """The context of a try: one and the same for its function, its callbacks and its templates' functions."""
+    global _shared
+    ti = given.get("ti") or {}
+    key = (given.get("dag_id"), given.get("task_id"), given.get("run_id"), ti.get("id"), ti.get("map_index"))
+    if _shared[0] != key:
+        _shared = (key, build(given))
+    context = _shared[1]
+    if given.get("templates_dict") is not None:
+        context["templates_dict"] = updraft_values.decode(given["templates_dict"])
+    return context
+
+
 def build(given):
     """The context of a running task, from what Rust says about it (see `for_dag_code` in task/context.rs)."""
     from airflow.sdk.execution_time.task_instance import DagRun, TaskInstance
@@ -86,8 +102,8 @@ def build(given):
     values = {
         "dag": dag,
         "dag_run": dag_run,
-        "inlets": getattr(task, "inlets", []),
-        "outlets": getattr(task, "outlets", []),
+        "inlets": getattr(task, "inlets", None) or [],
+        "outlets": getattr(task, "outlets", None) or [],
         "map_index_template": given.get("map_index_template"),
         "params": updraft_values.decode(given.get("params") or {}),
         "run_id": given.get("run_id"),
@@ -106,15 +122,19 @@ def build(given):
         "conn": lambda: _accessors().ConnectionAccessor(),
         "var": lambda: _accessors().variables(),
         "macros": lambda: __import__("airflow.sdk.execution_time.macros", None, None, ["macros"]),
-        "outlet_events": lambda: _accessors().OutletEvents(),
-        "inlet_events": lambda: _accessors().InletEvents(),
-        "triggering_asset_events": lambda: _accessors().triggering_asset_events(
+        "outlet_events": lambda: _asset_events().OutletEvents(),
+        "inlet_events": lambda: _asset_events().InletEvents(values["inlets"]),
+        "triggering_asset_events": lambda: _asset_events().triggering_asset_events(
             given.get("triggering_asset_events") or []
         ),
+        "task_state_store": lambda: _accessors().TaskStateStore(ti.id),
         "partition_date": lambda: moment((given.get("dag_run") or {}).get("partition_date")),
-        "prev_start_date_success": lambda: None,
-        "prev_end_date_success": lambda: None,
+        "prev_start_date_success": lambda: _accessors().PreviousDate(ti.id, "start_date"),
+        "prev_end_date_success": lambda: _accessors().PreviousDate(ti.id, "end_date"),
     }
+    assets = [*values["inlets"], *values["outlets"]]
+    if any(hasattr(type(asset), "_updraft_profile") for asset in assets):
+        lazy["asset_state_store"] = lambda: _accessors().AssetStateStores(values["inlets"], values["outlets"])
     logical_date = given.get("logical_date")
     if logical_date:
         day = logical_date[:10]
@@ -124,8 +144,8 @@ def build(given):
         lazy["logical_date"] = lambda: moment(logical_date)
         lazy["data_interval_start"] = lambda: moment(given.get("data_interval_start"))
         lazy["data_interval_end"] = lambda: moment(given.get("data_interval_end"))
-        lazy["prev_data_interval_start_success"] = lambda: None
-        lazy["prev_data_interval_end_success"] = lambda: None
+        lazy["prev_data_interval_start_success"] = lambda: _accessors().PreviousDate(ti.id, "data_interval_start")
+        lazy["prev_data_interval_end_success"] = lambda: _accessors().PreviousDate(ti.id, "data_interval_end")
         lazy["ts"] = lambda: moment(logical_date).isoformat()
         lazy["ts_nodash"] = lambda: moment(logical_date).strftime("%Y%m%dT%H%M%S")
         lazy["ts_nodash_with_tz"] = lambda: moment(logical_date).isoformat().replace("-", "").replace(":", "")
@@ -136,6 +156,12 @@ def _accessors():
     import airflow.sdk.execution_time.context as accessors
 
     return accessors
+
+
+def _asset_events():
+    import airflow.sdk.execution_time.asset_events as events
+
+    return events
 
 
 def moment(text):
@@ -153,36 +179,42 @@ def call(function, args, kwargs, given):
         return finish(function(*args, **kwargs))
     from airflow.sdk.definitions.context import set_current_context
 
-    context = build(given)
-    context.update(kwargs)
-    takes_everything = any(p.kind == "VAR_KEYWORD" for p in parameters(function))
+    context = shared(given)
     with set_current_context(context):
-        named = call_arguments(function, args, context.whole() if takes_everything else context)
-        return finish(function(*args, **named), context)
+        named = call_arguments(function, args, _offered(function, kwargs, context))
+        return finish(function(*args, **named))
+
+
+def _offered(function, kwargs, context):
+    """What a function may take: its keyword arguments, and over them what it asks for of the context."""
+    asked = parameters(function)
+    if any(p.kind == "VAR_KEYWORD" for p in asked):
+        return {**context.whole(), **kwargs}
+    return {**{p.name: context[p.name] for p in asked if p.name in context and p.name not in kwargs}, **kwargs}
 
 
 def resolve(value, given):
     """The value of something that is known only while a task runs."""
     from airflow.sdk.definitions.context import set_current_context
 
-    context = build(given or {})
+    context = shared(given or {})
     with set_current_context(context):
         return value.resolve(context)
 
 
-def finish(result, context=None):
+def finish(result):
     """Runs a coroutine to its end and exhausts a generator; what else there is comes back as it is."""
     if hasattr(result, "send") and hasattr(result, "throw"):
         if hasattr(result, "cr_code"):
             return run_coroutine(result)
         if hasattr(result, "gi_code"):
-            return _exhaust(result, context)
+            return _exhaust(result)
     return result
 
 
-def run_coroutine(coroutine):
-    """Runs a coroutine to its end; on an event loop when the Dag code uses one."""
-    if "asyncio" in sys.modules or _imports_asyncio(coroutine.cr_code):
+def run_coroutine(coroutine, like=None):
+    """Runs a coroutine to its end; on an event loop when the Dag code (that of `like`, if given) uses one."""
+    if "asyncio" in sys.modules or _imports_asyncio(like or coroutine.cr_code):
         import asyncio
 
         return asyncio.run(coroutine)
@@ -201,11 +233,9 @@ def _imports_asyncio(code):
     )
 
 
-def _exhaust(generator, context):
+def _exhaust(generator):
     while True:
         try:
-            item = next(generator)
+            next(generator)
         except StopIteration as stop:
             return stop.value
-        if context is not None and hasattr(item, "asset") and hasattr(item, "extra"):
-            context["outlet_events"][item.asset].extra.update(item.extra or {})

@@ -116,24 +116,45 @@ def _task(task, mapped_over):
         "mapped_over": task.task_id in mapped_over,
         "outlets": _assets(task.outlets),
         "inlets": _assets(task.inlets),
+        "dag_code": _dag_code(_Settings(task), cls),
         "ignored": _ignored(_Settings(task)),
         "kind": _kind(task, cls),
     }
 
 
-_IGNORED = (
+_CALLBACKS = (
     "on_execute_callback",
     "on_failure_callback",
     "on_success_callback",
     "on_retry_callback",
     "on_skipped_callback",
-    "retry_policy",
 )
 
 
+def _dag_code(settings, cls):
+    """Names of what the interpreter is asked for beside the task's own work."""
+    from airflow.sdk.bases.operator import BaseOperator
+
+    names = [name for name in _CALLBACKS if getattr(settings, name)]
+    if settings.retry_policy is not None and not hasattr(settings.retry_policy, "_updraft_asks_a_model"):
+        names.append("retry_policy")
+    for name in ("pre_execute", "post_execute"):
+        hook = (
+            settings._task.partial_kwargs.get(name) if settings._task.is_mapped else getattr(settings, f"_{name}_hook")
+        )
+        if hook is not None or getattr(cls, name) is not getattr(BaseOperator, name):
+            names.append(name)
+    return names
+
+
 def _ignored(settings):
-    """Names of the settings that a Python worker would act on, and that nobody acts on here."""
-    return [name for name in _IGNORED if getattr(settings, name, None)]
+    """Settings that a Python worker would act on, and that nobody acts on here."""
+    ignored = []
+    if settings.retry_policy is not None and hasattr(settings.retry_policy, "_updraft_asks_a_model"):
+        ignored.append(f"retry_policy={type(settings.retry_policy).__name__}")
+    if settings.email and (settings.email_on_failure or settings.email_on_retry):
+        ignored.append("email")
+    return ignored
 
 
 def _mapped_task_group(task):
@@ -177,35 +198,55 @@ class _Settings:
 
 
 def _kind(task, cls):
-    definer = next((base for base in cls.__mro__ if "_updraft_kind" in base.__dict__), None)
-    kind = definer._updraft_kind if definer is not None else None
-    reason = cls._updraft_reason
-    if kind is not None and cls.execute is not definer.execute:
-        reason = f"the class overrides execute of {definer.__name__}, which is not run natively yet"
-        kind = None
+    kind, reason = _how(cls)
     settings = _Settings(task)
-    if kind is not None:
-        for hook in ("_pre_execute_hook", "_post_execute_hook", "pre_execute", "post_execute"):
-            if getattr(settings, hook, None) is not None and (hook[0] == "_" or task.is_mapped):
-                reason = f"{hook.removeprefix('_').removesuffix('_hook')} hooks are not run natively yet"
-                kind = None
-                break
     if kind == "agent":
         return {"agent": _agent(settings)}
     if kind == "python":
-        call = _call(settings)
-        if call is not None:
-            return {"python": call}
-        reason = "its python_callable is known only when the Dag runs"
+        return _python(settings, cls)
     if kind == "empty":
         return "empty"
     return {"unsupported": {"reason": reason}}
 
 
+def _how(cls):
+    """The kind of a task by its operator class; None with the reason why there is none."""
+    from airflow.sdk.bases.operator import BaseOperator
+
+    definer = next((base for base in cls.__mro__ if "_updraft_kind" in base.__dict__), BaseOperator)
+    kind = definer._updraft_kind
+    if cls._updraft_takes_anything:
+        return None, cls._updraft_reason
+    needed = cls._updraft_needs
+    if kind == "python" and needed is not None:
+        bare = next(base for base in reversed(cls.__mro__) if "_updraft_needs" in base.__dict__ and base._updraft_needs)
+        if getattr(cls, needed) is getattr(bare, needed) and cls.execute is bare.execute:
+            return None, cls._updraft_reason
+    if cls.execute is definer.execute:
+        return kind, cls._updraft_reason
+    if kind in ("python", "empty") or (definer is BaseOperator and cls._updraft_reason is BaseOperator._updraft_reason):
+        # A class with an `execute` of its own: Python like any other.
+        return "python", None
+    if kind is None:
+        return None, cls._updraft_reason
+    return None, f"the class overrides execute of {definer.__name__}, which is not run natively yet"
+
+
+def _python(settings, cls):
+    function = settings.python_callable
+    if function is None and "python_callable" in settings._expanded:
+        return {"unsupported": {"reason": "its python_callable is known only when the Dag runs"}}
+    return {
+        "python": {
+            "name": getattr(function, "__name__", None) or cls.__name__,
+            "function": keep(function) if function is not None else None,
+            "fields": [[name, argument(getattr(settings, name))] for name in settings._task.template_fields],
+        }
+    }
+
+
 def _call(settings):
     function = settings.python_callable
-    if function is None:
-        return None
     return {
         "function": keep(function),
         "name": getattr(function, "__name__", type(function).__name__),

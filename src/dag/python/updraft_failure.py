@@ -6,6 +6,88 @@ from updraft_values import qualified_name
 _MAX_CAUSES = 10
 _MAX_FRAMES = 100
 
+# The last exception that went to Rust, and its number.
+_last = (0, None)
+
+
+def keep(error):
+    """A number by which Rust can name an exception until the next one is kept."""
+    global _last
+    _last = (_last[0] + 1, error)
+    return _last[0]
+
+
+def kept(number):
+    """The exception of a number; None when it is not kept any more."""
+    return _last[1] if number is not None and number == _last[0] else None
+
+
+def forget():
+    """Drops the exception that is kept, with all that its frames hold."""
+    global _last
+    _last = (_last[0], None)
+
+
+def like(class_name, message):
+    """An exception of the named class (`module.QualName`), or of one that looks like it, without a traceback."""
+    module, _, name = class_name.rpartition(".")
+    cls = _known_class(module or "builtins", name)
+    for cls in (cls, type(name, (Exception,), {"__module__": module or "builtins"})):
+        if cls is None:
+            continue
+        try:
+            error = cls.__new__(cls, message)
+            error.args = (message,)
+            if not hasattr(error, "message"):
+                error.message = message
+            if str(error):
+                return error
+        except Exception:
+            # Its constructor or its text wants more than a message.
+            continue
+    return Exception(message)
+
+
+def _known_class(module, name):
+    import sys
+
+    if module.partition(".")[0] in ("airflow", "pydantic_ai"):
+        try:
+            __import__(module)
+        except ImportError:
+            return None
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+# Exceptions with which Dag code asks for more than a failure, and what Rust needs of them.
+_DATA = {
+    "AirflowRescheduleException": lambda error: {"reschedule_date": _moment(error.reschedule_date)},
+    "DownstreamTasksSkipped": lambda error: {"tasks": [_skipped(task) for task in _list(error.tasks)]},
+}
+
+
+def _data(error):
+    for cls in type(error).__mro__:
+        make = _DATA.get(cls.__name__) if cls.__module__ == "airflow.sdk.exceptions" else None
+        if make is not None:
+            return make(error)
+    return None
+
+
+def _list(tasks):
+    return tasks if isinstance(tasks, (list, tuple, set)) else [tasks]
+
+
+def _skipped(task):
+    return list(task) if isinstance(task, tuple) else getattr(task, "task_id", task)
+
+
+def _moment(value):
+    from updraft_request import moment_text
+
+    return moment_text(value)
+
 
 def describe(error, depth=0):
     """A failure: its class, bases, message, frames, cause, and the file and line at fault."""
@@ -31,6 +113,7 @@ def describe(error, depth=0):
         "cause": describe(cause, depth + 1) if cause is not None else None,
         "file": file if isinstance(file, str) else None,
         "line": line if isinstance(line, int) else None,
+        "data": _data(error),
     }
 
 

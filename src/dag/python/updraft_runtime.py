@@ -1,4 +1,4 @@
-"""What Rust calls: `load` a Dag file, `call` a function that stayed, `resolve` a value, `forget` everything.
+"""What Rust calls: `load` a Dag file, `call` a function that stayed, `resolve` a value, take a `step` of a try, `forget`.
 
 Each takes and returns text; a failure is an answer too, never an exception.
 """
@@ -109,9 +109,30 @@ def resolve(handle, context_json):
         return _failed(error)
 
 
+def step(name, request_json):
+    """A step of a try (see updraft_task): its answer as plain data."""
+    try:
+        import updraft_task
+
+        answer = getattr(updraft_task, name)(updraft_values.from_json(request_json))
+        return updraft_values.to_json({"ok": answer})
+    except BaseException as error:
+        return _failed(error)
+
+
+def interruption(kind, text):
+    """The exception to raise in the code that runs."""
+    import updraft_task
+
+    return getattr(updraft_task, kind)(text)
+
+
 def forget():
     """Drops every object that was kept."""
     updraft_values.forget()
+    failures = sys.modules.get("updraft_failure")
+    if failures is not None:
+        failures.forget()
     contexts = sys.modules.get("airflow.sdk.definitions._internal.contextmanager")
     if contexts is not None:
         contexts.DagContext.autoregistered_dags.clear()
@@ -121,4 +142,6 @@ def forget():
 def _failed(error):
     import updraft_failure
 
-    return updraft_values.to_json({"error": updraft_failure.describe(error)})
+    described = updraft_failure.describe(error)
+    described["kept"] = updraft_failure.keep(error)
+    return updraft_values.to_json({"error": described})

@@ -22,6 +22,16 @@ def is_own(filename):
     return _OWN_PREFIX is not None and filename.startswith(_OWN_PREFIX)
 
 
+def function_location(function):
+    """File and line of a function of the user's; without one, of the innermost frame that is the user's."""
+    import updraft_signature
+
+    code = getattr(updraft_signature.unwrap(function), "__code__", None)
+    if code is None or is_own(code.co_filename):
+        return user_location()
+    return {"file": code.co_filename, "line": code.co_firstlineno}
+
+
 def user_location():
     """File and line of the innermost frame that is the user's."""
     frame = sys._getframe(1)

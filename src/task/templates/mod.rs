@@ -7,17 +7,19 @@ pub mod datetime;
 mod literal;
 pub mod objects;
 mod operators;
+mod percent;
 pub mod values;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, context};
 use serde_json::Value as Json;
 
 use self::datetime::{PyDate, PyDateTime, add_or_subtract};
 use self::objects::DagFunction;
+use self::percent::Operand;
 use crate::airflow::python_text::{JsonStyle, dumps};
 
 /// A template that could not be rendered.
@@ -78,16 +80,29 @@ impl Templates {
         environment.add_function(operators::CONCAT, |a: Value, b: Value| {
             values::text(&a) + &values::text(&b)
         });
+        environment.add_function(operators::PERCENT, modulo);
+        environment.add_filter(
+            "format",
+            |text: Value, rest: Rest<Value>, kwargs: Kwargs| -> Result<String, Error> {
+                let text = values::text(&text);
+                let named: Vec<_> = kwargs.args().collect();
+                if named.is_empty() {
+                    return percent::format(&text, &Operand::Tuple(&rest));
+                }
+                let pairs: Vec<_> = named
+                    .into_iter()
+                    .map(|name| Ok((name.to_owned(), kwargs.get::<Value>(name)?)))
+                    .collect::<Result<_, Error>>()?;
+                percent::format(&text, &Operand::One(&Value::from_pairs(pairs)))
+            },
+        );
         add_filters(&mut environment);
         for (name, function) in options.filters {
-            environment.add_filter(
-                name,
-                move |value: Value, rest: minijinja::value::Rest<Value>| {
-                    let mut args = vec![value];
-                    args.extend(rest.iter().cloned());
-                    function.invoke(&args)
-                },
-            );
+            environment.add_filter(name, move |value: Value, rest: Rest<Value>| {
+                let mut args = vec![value];
+                args.extend(rest.iter().cloned());
+                function.invoke(&args)
+            });
         }
         Self {
             environment,
@@ -205,6 +220,34 @@ fn arithmetic(state: &State, a: &Value, b: &Value, subtract: bool) -> Result<Val
         .env()
         .compile_expression(if subtract { "a - b" } else { "a + b" })?;
     expression.eval(context! { a, b })
+}
+
+/// Python's `%`: on text it fills in a format, on numbers it is the remainder.
+fn modulo(state: &State, left: Value, spread: bool, operands: Rest<Value>) -> Result<Value, Error> {
+    let undefined = |value: &Value| value.is_undefined();
+    if undefined(&left) || operands.iter().any(undefined) {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    let Some(text) = left.as_str() else {
+        let expression = state.env().compile_expression("a % b")?;
+        let right = operands.first().cloned().unwrap_or_default();
+        return expression.eval(context! { a => left, b => right });
+    };
+    let [one] = operands.as_slice() else {
+        return percent::format(text, &Operand::Tuple(&operands)).map(Value::from);
+    };
+    if spread {
+        return percent::format(text, &Operand::Tuple(&operands)).map(Value::from);
+    }
+    let filled = percent::format(text, &Operand::One(one));
+    // A variable may hold what was a tuple: minijinja has lists only.
+    let filled = match filled {
+        Err(_) if one.kind() == ValueKind::Seq => {
+            percent::format(text, &Operand::Tuple(&one.try_iter()?.collect::<Vec<_>>()))
+        }
+        other => other,
+    };
+    filled.map(Value::from)
 }
 
 fn add_filters(environment: &mut Environment<'static>) {

@@ -1,7 +1,9 @@
-//! Python's `+`, `-` and `~` on objects.
+//! Python's `+`, `-` and `~` on objects, and `%` on text.
 //!
-//! minijinja has no operators on objects, so `logical_date - macros.timedelta(days=1)` would fail. Before a template is
-//! compiled, chains of these operators inside its expressions become calls: `a - b` becomes `__minus__(a, b)`.
+//! minijinja has no operators on objects, so `logical_date - macros.timedelta(days=1)` would fail, and no `%` on text.
+//! Before a template is compiled, chains of these operators inside its expressions become calls: `a - b` becomes
+//! `__minus__(a, b)`. A tuple after `%` is spread out, because minijinja has lists only: `"%s" % (a, b)` becomes
+//! `__percent__("%s", true, a, b)`.
 
 /// Names of the functions that stand for the operators.
 pub const PLUS: &str = "__plus__";
@@ -9,6 +11,8 @@ pub const PLUS: &str = "__plus__";
 pub const MINUS: &str = "__minus__";
 /// See [`PLUS`].
 pub const CONCAT: &str = "__concat__";
+/// See [`PLUS`]. Its second argument says whether the rest are the items of a tuple.
+pub const PERCENT: &str = "__percent__";
 
 /// Rewrites a template's operators; text outside expressions, strings, comments and raw blocks stays as it is.
 #[must_use]
@@ -81,7 +85,7 @@ fn rewrite_tag(body: &str) -> String {
     let head = usize::from(body.starts_with(['-', '+']));
     let tail = usize::from(body.len() > head && body.ends_with(['-', '+']));
     let inner = body.get(head..body.len() - tail).unwrap_or_default();
-    if !inner.contains(['+', '-', '~']) {
+    if !inner.contains(['+', '-', '~', '%']) {
         return body.to_owned();
     }
     let tokens = tokens(inner);
@@ -220,16 +224,19 @@ fn sequence(tokens: &[Token<'_>]) -> String {
             _ => false,
         };
         if breaks {
-            out.push_str(&fold(&segment, &["+", "-"]));
+            out.push_str(&fold(&segment, LEVELS));
             segment.clear();
             out.push_str(&text(token));
         } else {
             segment.push(token);
         }
     }
-    out.push_str(&fold(&segment, &["+", "-"]));
+    out.push_str(&fold(&segment, LEVELS));
     out
 }
+
+/// The operators, from those that bind loosest.
+const LEVELS: &[&[&str]] = &[&["+", "-"], &["~"], &["*", "/", "//", "%"]];
 
 fn text(token: &Token<'_>) -> String {
     match token {
@@ -238,10 +245,9 @@ fn text(token: &Token<'_>) -> String {
     }
 }
 
-fn fold(segment: &[&Token<'_>], operators: &[&str]) -> String {
-    let next = |operand: &[&Token<'_>]| match operators {
-        ["~"] => operand.iter().map(|token| text(token)).collect(),
-        _ => fold(operand, &["~"]),
+fn fold(segment: &[&Token<'_>], levels: &[&[&str]]) -> String {
+    let Some((operators, tighter)) = levels.split_first() else {
+        return segment.iter().map(|token| text(token)).collect();
     };
     let mut operands: Vec<(Option<&str>, Vec<&Token<'_>>)> = vec![(None, Vec::new())];
     let mut after_operand = false;
@@ -261,18 +267,29 @@ fn fold(segment: &[&Token<'_>], operators: &[&str]) -> String {
         }
     }
     let mut folded = String::new();
-    for (operator, operand) in operands {
-        let operand = next(&operand);
+    for (operator, tokens) in operands {
+        let operand = fold(&tokens, tighter);
         folded = match operator {
             None => operand,
+            Some(mark @ ("*" | "/" | "//")) => folded + mark + &operand,
             Some(mark) => {
+                let arguments = match mark {
+                    "%" => match tuple(&tokens) {
+                        Some(items) => {
+                            format!("true, {}", sequence(items).trim().trim_end_matches(','))
+                        }
+                        None => format!("false, {}", operand.trim()),
+                    },
+                    _ => operand.trim().to_owned(),
+                };
                 let function = match mark {
                     "+" => PLUS,
                     "-" => MINUS,
+                    "%" => PERCENT,
                     _ => CONCAT,
                 };
                 let lead: String = folded.chars().take_while(|c| c.is_whitespace()).collect();
-                format!("{lead}{function}({}, {})", folded.trim(), operand.trim())
+                format!("{lead}{function}({}, {})", folded.trim(), arguments.trim())
                     + if operand.ends_with(char::is_whitespace) {
                         " "
                     } else {
@@ -282,6 +299,20 @@ fn fold(segment: &[&Token<'_>], operators: &[&str]) -> String {
         };
     }
     folded
+}
+
+/// The inside of an operand that is a tuple in brackets and nothing else.
+fn tuple<'t, 'a>(operand: &[&'t Token<'a>]) -> Option<&'t [Token<'a>]> {
+    let mut tokens = operand
+        .iter()
+        .filter(|token| !matches!(token, Token::Space(_)));
+    match (tokens.next(), tokens.next()) {
+        (Some(Token::Group("(", inner, _)), None) => inner
+            .iter()
+            .any(|token| matches!(token, Token::Mark(",")))
+            .then_some(inner.as_slice()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -306,6 +337,13 @@ mod tests {
         assert_eq!(
             rewrite("{{ f(x=-1, y=a-1) }}"),
             "{{ f(x=-1, y=__minus__(a, 1)) }}"
+        );
+        assert_eq!(
+            rewrite(
+                "{{ '%s-%d' % (a.b, c + 1) ~ 'x' }} {{ n % 2 == 0 }} {{ 2 * n % 3 }} {{ '%s' % x | f }}"
+            ),
+            "{{ __concat__(__percent__('%s-%d', true, a.b, __plus__(c, 1)), 'x') }} {{ __percent__(n, false, 2) == 0 }} \
+             {{ __percent__(2 * n, false, 3) }} {{ __percent__('%s', false, x | f) }}"
         );
     }
 

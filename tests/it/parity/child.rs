@@ -26,6 +26,7 @@ pub struct Run {
 pub fn run(scenario: &Scenario, folder: &Path, connections: Vec<(String, String)>) -> Run {
     let dag_file = folder.join("parity_dag.py");
     fs::write(&dag_file, scenario.dag_source()).expect("a written file");
+    scenario.leave_task_state(&dag_file);
     let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_updraft"))
         .arg("run")

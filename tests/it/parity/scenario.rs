@@ -101,6 +101,18 @@ impl Scenario {
         }
     }
 
+    /// What an earlier try left, as the file beside the Dag file that `updraft run` reads.
+    pub fn leave_task_state(&self, dag_file: &Path) {
+        let left = &self.recorded["setup"]["task_state_store"];
+        if !left.is_null() {
+            fs::write(
+                dag_file.with_extension("task_state.json"),
+                serde_json::json!({ "ask": left }).to_string(),
+            )
+            .expect("a written file");
+        }
+    }
+
     /// Do the rows that the run should have left differ from those that are there?
     pub fn database_difference(&self, folder: &Path) -> Option<String> {
         let after = self.recorded.get("database_after")?;

@@ -18,7 +18,7 @@ from airflow.sdk.definitions.context import KNOWN_CONTEXT_KEYS
 from airflow.sdk.definitions.taskgroup import split_suffix
 from airflow.sdk.definitions.xcom_arg import XComArg
 from updraft_signature import EMPTY, call_arguments
-from updraft_source import user_location
+from updraft_source import function_location
 
 
 def get_unique_task_id(task_id, dag=None, task_group=None):
@@ -72,6 +72,7 @@ class DecoratedOperator(BaseOperator):
         op_kwargs = op_kwargs or {}
         params = _with_context_defaults(updraft_signature.parameters(python_callable))
         updraft_signature.bind(params, op_args, op_kwargs)
+        object.__setattr__(self, "_location", function_location(python_callable))
         self.python_callable = python_callable
         self.op_args = op_args
         self.op_kwargs = op_kwargs
@@ -97,6 +98,12 @@ class DecoratedOperator(BaseOperator):
 
 class PythonDecoratedOperator(DecoratedOperator):
     """`@task`."""
+
+    def execute(self, context):
+        """Calls the function."""
+        import updraft_callable
+
+        return updraft_callable.execute(self, context)
 
     _updraft_kind = "python"
     template_fields = ("templates_dict", "op_args", "op_kwargs")
@@ -270,7 +277,7 @@ class _TaskDecorator:
             params=params,
             partial_kwargs=partial_kwargs,
             expand_input=expand_input,
-            location=user_location(),
+            location=function_location(self.function),
             python_callable=self.function,
             multiple_outputs=self.multiple_outputs,
         )

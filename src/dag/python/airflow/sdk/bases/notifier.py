@@ -22,7 +22,19 @@ class BaseNotifier(LoggingMixin):
         raise NotImplementedError
 
     def render_template_fields(self, context, jinja_env=None):
-        """Templates of notifiers are not rendered on this worker."""
+        """Renders the attributes that `template_fields` names."""
+        from updraft_templates import render
+
+        error = context.get("exception")
+        more = {"exception": str(error)} if error is not None else {}
+        for name in self.template_fields:
+            setattr(self, name, render(getattr(self, name), more))
 
     def __call__(self, *args):
-        return self.notify(args[0] if args else self.context)
+        context = args[0] if args else self.context
+        context.update({name: getattr(self, name) for name in self.template_fields})
+        self.render_template_fields(context)
+        try:
+            self.notify(context)
+        except Exception as error:
+            self.log.error("Failed to send notification (sync): %s", error)

@@ -255,9 +255,11 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
 
     # How the task runs: a kind of `TaskKind` in dag/definitions.rs, or None with the reason below.
     _updraft_kind = None
+    # The method that a subclass must bring along to run: without it, the reason below holds.
+    _updraft_needs = None
     # Are the class's own arguments unknown, because its module is unavailable?
     _updraft_takes_anything = False
-    _updraft_reason = "a custom operator class is not run natively yet"
+    _updraft_reason = "its class has no execute of its own"
     _instantiated = False
     _dag = None
 
@@ -472,7 +474,9 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
         """The task's logger."""
         import logging
 
-        return logging.getLogger(self._logger_name or "airflow.task.operators." + type(self).__module__)
+        from updraft_callable import logger_name
+
+        return logging.getLogger(logger_name(self))
 
     def add_inlets(self, inlets):
         """Adds inlets."""

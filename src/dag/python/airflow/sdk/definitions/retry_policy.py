@@ -1,5 +1,6 @@
 """Retry policies: what happens after which exception."""
 
+from abc import ABCMeta, abstractmethod
 from enum import Enum
 
 from updraft_record import REQUIRED, Record
@@ -34,16 +35,16 @@ class RetryDecision(Record):
         return cls()
 
 
-class RetryPolicy:
+class RetryPolicy(metaclass=ABCMeta):
     """Decides about retries."""
 
+    @abstractmethod
     def evaluate(self, exception, try_number, max_tries, context=None):
         """The decision about an exception."""
-        return RetryDecision.default()
 
 
 class RetryRule(Record):
-    """What happens after an exception."""
+    """What happens after an exception, or after any of several."""
 
     _positional = {
         "exception": REQUIRED,
@@ -53,16 +54,34 @@ class RetryRule(Record):
         "match_subclasses": True,
     }
 
+    def _made(self):
+        for exception in self._exceptions():
+            if isinstance(exception, str) and "." not in exception:
+                raise ValueError(
+                    "RetryRule exception string must be a dotted import path (e.g. 'builtins.ValueError'), "
+                    f"got {exception!r}"
+                )
+
+    def _exceptions(self):
+        return self.exception if isinstance(self.exception, list) else [self.exception]
+
     @property
     def exception_path(self):
-        """The name of the exception."""
-        cls = self.exception
-        return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
+        """The name of the exception; several are separated by commas."""
+        return ",".join(e if isinstance(e, str) else _path(e) for e in self._exceptions())
 
     def matches(self, exception):
         """Is the rule about this exception?"""
         classes = type(exception).__mro__ if self.match_subclasses else (type(exception),)
-        return any(self.exception_path in (f"{c.__module__}.{c.__qualname__}", c.__qualname__) for c in classes)
+        return any(
+            _path(cls) == wanted if isinstance(wanted, str) else cls is wanted
+            for wanted in self._exceptions()
+            for cls in classes
+        )
+
+
+def _path(cls):
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class ExceptionRetryPolicy(RetryPolicy):
@@ -73,8 +92,9 @@ class ExceptionRetryPolicy(RetryPolicy):
         self.default = default
 
     def evaluate(self, exception, try_number, max_tries, context=None):
-        """The decision about an exception."""
+        """The decision about an exception: that of the first rule about it."""
         for rule in self.rules:
             if rule.matches(exception):
-                return RetryDecision(rule.action, rule.retry_delay, rule.reason)
+                reason = rule.reason or f"Matched rule for {type(exception).__name__}"
+                return RetryDecision(rule.action, rule.retry_delay, reason)
         return RetryDecision(self.default)

@@ -20,6 +20,48 @@ _DATES = frozenset(
 )
 
 
+def _ask(kind, **fields):
+    from updraft_request import request
+
+    answer = request(kind, **fields)
+    if not isinstance(answer, dict):
+        raise RuntimeError(f"{kind} has no answer here: there is no Airflow behind a local run")
+    return answer
+
+
+def _moment(text):
+    from updraft_context import moment
+
+    return moment(text)
+
+
+def _text(moment):
+    from updraft_request import moment_text
+
+    return moment_text(moment)
+
+
+def _state(state):
+    return getattr(state, "value", state)
+
+
+def _query(dag_id, map_index, task_ids, task_group_id, logical_dates, run_ids):
+    return {
+        "dag_id": dag_id,
+        "map_index": map_index,
+        "task_ids": task_ids,
+        "task_group_id": task_group_id,
+        "logical_dates": [_text(date) for date in logical_dates] if logical_dates else None,
+        "run_ids": run_ids,
+    }
+
+
+def _quoted(text):
+    from urllib.parse import quote
+
+    return quote(text)
+
+
 class _Fields:
     """An object over the fields that the server sent; dates become pendulum's when they are asked for."""
 
@@ -86,6 +128,84 @@ class TaskInstance(_Fields):
         import logging
 
         return logging.getLogger("airflow.task")
+
+    @property
+    def log_url(self):
+        """Where the UI shows the log."""
+        from airflow.sdk.configuration import conf
+
+        base = conf.get("api", "base_url", fallback="http://localhost:8080/").rstrip("/")
+        mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
+        run_id = _quoted(self.run_id)
+        return f"{base}/dags/{self.dag_id}/runs/{run_id}/tasks/{self.task_id}{mapped}?try_number={self.try_number}"
+
+    mark_success_url = log_url
+
+    @property
+    def duration(self):
+        """Seconds from the start to the end; None while there is no end."""
+        if self.end_date is None or self.start_date is None:
+            return None
+        return (self.end_date - self.start_date).total_seconds()
+
+    def get_first_reschedule_date(self, context):
+        """When a sensor gave up its slot for the first time in this try; None when it never did."""
+        if not context.get("task_reschedule_count"):
+            return None
+        first_try = self.max_tries - (self.task.retries or 0) + 1
+        answer = _ask("GetTaskRescheduleStartDate", ti_id=self.id, try_number=first_try)
+        return _moment(answer.get("start_date"))
+
+    def get_previous_dagrun(self, state=None):
+        """The run before this one; None without one."""
+        logical_date = self.__dict__["_dag_run"].get("logical_date")
+        if logical_date is None:
+            return None
+        answer = _ask("GetPreviousDagRun", dag_id=self.dag_id, logical_date=logical_date, state=state)
+        return DagRun(answer["dag_run"]) if answer.get("dag_run") else None
+
+    def get_previous_ti(self, state=None, logical_date=None, map_index=-1):
+        """This task in the run before this one; None without one."""
+        answer = _ask(
+            "GetPreviousTI",
+            dag_id=self.dag_id,
+            task_id=self.task_id,
+            logical_date=_text(logical_date) or self.__dict__["_dag_run"].get("logical_date"),
+            map_index=map_index,
+            state=_state(state),
+        )
+        return _Fields(answer["task_instance"]) if answer.get("task_instance") else None
+
+    @staticmethod
+    def get_ti_count(
+        dag_id, map_index=None, task_ids=None, task_group_id=None, logical_dates=None, run_ids=None, states=None
+    ):
+        """How many task instances there are of a kind."""
+        query = _query(dag_id, map_index, task_ids, task_group_id, logical_dates, run_ids)
+        return _ask("GetTICount", **query, states=[_state(state) for state in states] if states else None)["count"]
+
+    @staticmethod
+    def get_task_states(dag_id, map_index=None, task_ids=None, task_group_id=None, logical_dates=None, run_ids=None):
+        """The states of task instances, by run and task."""
+        query = _query(dag_id, map_index, task_ids, task_group_id, logical_dates, run_ids)
+        return _ask("GetTaskStates", **query)["task_states"]
+
+    @staticmethod
+    def get_dr_count(dag_id, logical_dates=None, run_ids=None, states=None):
+        """How many runs a Dag has."""
+        dates = [_text(date) for date in logical_dates] if logical_dates else None
+        states = [_state(state) for state in states] if states else None
+        return _ask("GetDRCount", dag_id=dag_id, logical_dates=dates, run_ids=run_ids, states=states)["count"]
+
+    @staticmethod
+    def get_dagrun_state(dag_id, run_id):
+        """The state of a run."""
+        return _ask("GetDagRunState", dag_id=dag_id, run_id=run_id)["state"]
+
+    @staticmethod
+    def get_task_breadcrumbs(dag_id, run_id):
+        """What the tasks of a run left behind."""
+        return _ask("GetTaskBreadcrumbs", dag_id=dag_id, run_id=run_id)["breadcrumbs"]
 
     def get_template_context(self):
         """The context."""

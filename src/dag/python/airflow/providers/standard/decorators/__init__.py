@@ -1,31 +1,35 @@
 """The task decorators of the standard provider, and stand-ins for those of providers that are not here."""
 
 from airflow.providers.standard.operators.python import (
-    BranchPythonOperator,
     ExternalPythonOperator,
     PythonVirtualenvOperator,
     ShortCircuitOperator,
 )
-from airflow.sdk.bases.branch import BaseBranchOperator
+from airflow.sdk.bases.branch import BaseBranchOperator, SkipMixin
 from airflow.sdk.bases.decorator import DecoratedOperator, PythonDecoratedOperator, task_decorator_factory
 from airflow.sdk.bases.operator import BaseOperator
+from airflow.sdk.bases.sensor import BaseSensorOperator
 
 
 class _BranchPythonDecoratedOperator(PythonDecoratedOperator, BaseBranchOperator):
-    _updraft_kind = None
-    _updraft_reason = BranchPythonOperator._updraft_reason
     custom_operator_name = "@task.branch"
     template_fields = PythonDecoratedOperator.template_fields
+    choose_branch = PythonDecoratedOperator.execute
+    execute = BaseBranchOperator.execute
 
 
-class _ShortCircuitDecoratedOperator(PythonDecoratedOperator):
-    _updraft_kind = None
-    _updraft_reason = ShortCircuitOperator._updraft_reason
+class _ShortCircuitDecoratedOperator(PythonDecoratedOperator, SkipMixin):
     custom_operator_name = "@task.short_circuit"
 
     def __init__(self, *, ignore_downstream_trigger_rules=True, **kwargs):
         super().__init__(**kwargs)
         self.ignore_downstream_trigger_rules = ignore_downstream_trigger_rules
+
+    execute = ShortCircuitOperator.execute
+
+
+_BranchPythonDecoratedOperator.__module__ = f"{__name__}.branch_python"
+_ShortCircuitDecoratedOperator.__module__ = f"{__name__}.short_circuit"
 
 
 class _OtherPython(PythonDecoratedOperator):
@@ -104,28 +108,19 @@ class _BashDecoratedOperator(DecoratedOperator):
         self.cwd = cwd
 
 
-class DecoratedSensorOperator(DecoratedOperator):
+class DecoratedSensorOperator(DecoratedOperator, BaseSensorOperator):
     """`@task.sensor`."""
 
-    _updraft_reason = "sensors are not run natively"
     custom_operator_name = "@task.sensor"
     template_fields = ("op_args", "op_kwargs")
+    execute = BaseSensorOperator.execute
 
-    def __init__(
-        self,
-        *,
-        task_id,
-        poke_interval=60,
-        timeout=None,
-        soft_fail=False,
-        mode="poke",
-        exponential_backoff=False,
-        max_wait=None,
-        silent_fail=False,
-        never_fail=False,
-        **kwargs,
-    ):
-        super().__init__(task_id=task_id, **kwargs)
+    def poke(self, context):
+        """Calls the function."""
+        import updraft_callable
+
+        context.update(self.op_kwargs)
+        return updraft_callable.poke(self, context)
 
 
 class _StubOperator(DecoratedOperator):

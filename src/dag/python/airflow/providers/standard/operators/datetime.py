@@ -7,8 +7,6 @@ from updraft_hold import hold
 class BranchDateTimeOperator(BaseBranchOperator):
     """Follows one of two paths by the time."""
 
-    _updraft_reason = "branching is not run natively yet"
-
     def __init__(
         self,
         *,

@@ -5,5 +5,3 @@ from airflow.sdk.bases.branch import BaseBranchOperator
 
 class LatestOnlyOperator(BaseBranchOperator):
     """Goes on only in the latest run."""
-
-    _updraft_reason = "branching is not run natively yet"

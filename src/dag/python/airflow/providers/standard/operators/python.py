@@ -3,9 +3,7 @@
 from airflow.sdk.bases.branch import BaseBranchOperator, SkipMixin
 from airflow.sdk.bases.operator import BaseAsyncOperator
 from airflow.sdk.definitions.context import get_current_context
-from updraft_signature import call_arguments
 
-_BRANCHES = "branching is not run natively yet"
 _OTHER_PYTHON = "it needs a Python environment of its own"
 
 
@@ -41,28 +39,46 @@ class PythonOperator(BaseAsyncOperator):
 
     def execute(self, context):
         """Calls the function."""
-        context.update(self.op_kwargs, templates_dict=self.templates_dict)
-        kwargs = call_arguments(self.python_callable, self.op_args, context)
-        return self.python_callable(*self.op_args, **kwargs)
+        import updraft_callable
+
+        return updraft_callable.execute(self, context)
 
 
 class BranchPythonOperator(BaseBranchOperator, PythonOperator):
     """Follows the tasks that a function names."""
 
-    _updraft_kind = None
-    _updraft_reason = _BRANCHES
     inherits_from_skipmixin = True
+
+    def choose_branch(self, context):
+        """What the function returns."""
+        return PythonOperator.execute(self, context)
 
 
 class ShortCircuitOperator(PythonOperator, SkipMixin):
     """Skips what comes after it when a function returns something false."""
 
-    _updraft_kind = None
-    _updraft_reason = "skipping what comes after is not run natively yet"
+    inherits_from_skipmixin = True
 
     def __init__(self, *, ignore_downstream_trigger_rules=True, **kwargs):
         super().__init__(**kwargs)
         self.ignore_downstream_trigger_rules = ignore_downstream_trigger_rules
+
+    def execute(self, context):
+        """Calls the function, and skips what comes after when its result is false."""
+        import updraft_callable
+
+        condition = updraft_callable.execute(self, context)
+        self.log.info("Condition result is %s", condition)
+        if condition:
+            self.log.info("Proceeding with downstream tasks...")
+        elif not self.downstream_task_ids:
+            self.log.info("No downstream tasks; nothing to do.")
+        else:
+            after = self.get_flat_relatives if self.ignore_downstream_trigger_rules else self.get_direct_relatives
+            self.log.info("Skipping downstream tasks")
+            self.skip(context["ti"], [task for task in after(upstream=False) if not task.is_teardown])
+            self.log.info("Done.")
+        return condition
 
 
 class PythonVirtualenvOperator(PythonOperator):

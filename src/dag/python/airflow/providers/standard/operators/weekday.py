@@ -7,8 +7,6 @@ from updraft_hold import hold
 class BranchDayOfWeekOperator(BaseBranchOperator):
     """Follows one of two paths by the day of the week."""
 
-    _updraft_reason = "branching is not run natively yet"
-
     def __init__(
         self, *, follow_task_ids_if_true, follow_task_ids_if_false, week_day, use_task_logical_date=False, **kwargs
     ):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow.sdk.definitions.retry_policy import RetryPolicy
+from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,9 @@ DEFAULT_CATEGORIES = {
 
 
 class _ModelRetryPolicy(RetryPolicy):
+    # Not evaluated here: the worker says so and keeps to the task's `retries`.
+    _updraft_asks_a_model = True
+
     def __init__(
         self,
         llm_conn_id,
@@ -52,6 +55,10 @@ class _ModelRetryPolicy(RetryPolicy):
         self.redact_exception = redact_exception
         self.max_exception_length = max_exception_length
         self.include_traceback = include_traceback
+
+    def evaluate(self, exception, try_number, max_tries, context=None):
+        """What the task says: no model is asked."""
+        return RetryDecision.default()
 
 
 class LLMRetryPolicy(_ModelRetryPolicy):
