@@ -108,7 +108,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     });
     let report = Report { ok, files };
     if arguments.json {
-        println!("{}", serde_json::to_string(&report)?);
+        outln!("{}", serde_json::to_string(&report)?);
     } else {
         print(&report);
     }
@@ -268,19 +268,19 @@ fn connections(
 fn print(report: &Report) {
     let (mut native, mut other, mut broken) = (0, 0, 0);
     for file in &report.files {
-        println!("{}", file.file);
+        outln!("{}", file.file);
         if let Some(error) = &file.error {
             broken += 1;
-            println!("  can't be loaded: {error}");
+            outln!("  can't be loaded: {error}");
         }
         if !file.unavailable_modules.is_empty() {
-            println!(
+            outln!(
                 "  modules that are not here: {}",
                 file.unavailable_modules.join(", ")
             );
         }
         for dag in &file.dags {
-            println!("  Dag {}", dag.dag_id);
+            outln!("  Dag {}", dag.dag_id);
             for task in &dag.tasks {
                 let queue = task
                     .queue
@@ -289,12 +289,14 @@ fn print(report: &Report) {
                     .unwrap_or_default();
                 let mapped = if task.mapped { ", mapped" } else { "" };
                 let word = if task.native { "native" } else { "not native" };
-                println!(
+                outln!(
                     "    {} {} ({}{mapped}{queue})",
-                    word, task.task_id, task.operator
+                    word,
+                    task.task_id,
+                    task.operator
                 );
                 if let Some(reason) = &task.reason {
-                    println!(
+                    outln!(
                         "      {}: {} ({})",
                         task.location,
                         reason.trim_end_matches('.'),
@@ -305,7 +307,7 @@ fn print(report: &Report) {
                     native += 1;
                 }
                 if task.native && !task.ignored.is_empty() {
-                    println!(
+                    outln!(
                         "      only a Python worker acts on its {}",
                         task.ignored.join(", ")
                     );
@@ -317,9 +319,10 @@ fn print(report: &Report) {
                         (_, Some(_)) => "defined in the environment",
                         (_, None) => "not in the environment: Airflow must define it",
                     };
-                    println!(
+                    outln!(
                         "      {} {}: {defined}",
-                        connection.used_as, connection.conn_id
+                        connection.used_as,
+                        connection.conn_id
                     );
                 }
             }
@@ -330,5 +333,5 @@ fn print(report: &Report) {
     } else {
         String::new()
     };
-    println!("\n{native} tasks run natively, {other} do not{broken}");
+    outln!("\n{native} tasks run natively, {other} do not{broken}");
 }

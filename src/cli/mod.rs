@@ -11,6 +11,14 @@
     reason = "the doc comments of arguments are help texts for a terminal: [edge] and <name> stand for themselves"
 )]
 
+/// `println!`, but for a reader that has gone: then nothing is said any more, and the exit status tells how it went.
+macro_rules! outln {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        drop(writeln!(std::io::stdout(), $($argument)*));
+    }};
+}
+
 mod check;
 mod dag_files;
 mod run;
@@ -94,7 +102,7 @@ fn in_short(text: &str) -> String {
 /// Says why the command did nothing: to a person on stderr, to a program as one JSON object on stdout.
 fn say_wrong_usage(text: &str, json: bool) {
     if json {
-        println!("{}", serde_json::json!({ "error": text }));
+        outln!("{}", serde_json::json!({ "error": text }));
     } else {
         eprintln!("error: {text}");
     }

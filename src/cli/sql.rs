@@ -75,13 +75,13 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     match row.check()? {
         Ok(report) => {
-            println!("accept");
+            outln!("accept");
             print_list("tables", report.tables.iter());
             print_list("functions not known", report.unknown_functions.iter());
             Ok(ExitCode::SUCCESS)
         }
         Err(refusal) => {
-            println!("reject\n{refusal}");
+            outln!("reject\n{refusal}");
             Ok(ExitCode::FAILURE)
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 fn print_list<'a>(title: &str, names: impl Iterator<Item = &'a String>) {
     let names: Vec<&str> = names.map(String::as_str).collect();
     if !names.is_empty() {
-        println!("{title}: {}", names.join(", "));
+        outln!("{title}: {}", names.join(", "));
     }
 }
 

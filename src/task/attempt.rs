@@ -355,18 +355,24 @@ impl Attempt {
         Ok(())
     }
 
-    /// The label of a mapped task instance; `None` when the task has no `map_index_template`. Blocks.
+    /// The label of a mapped task instance; `None` when the task has no `map_index_template`. `added` is what Dag code
+    /// put into the context. Blocks.
     ///
     /// # Errors
     /// The template fails.
-    pub fn rendered_map_index(&self, rendered: &Rendered) -> Result<Option<String>, Failure> {
+    pub fn rendered_map_index(
+        &self,
+        rendered: &Rendered,
+        added: Map<String, Value>,
+    ) -> Result<Option<String>, Failure> {
         let Some(template) = &self.task.map_index_template else {
             return Ok(None);
         };
-        let own = match rendered.field("op_kwargs") {
+        let mut own = match rendered.field("op_kwargs") {
             Value::Object(kwargs) => kwargs.clone(),
             _ => Map::new(),
         };
+        own.extend(added);
         let templates = self.templates(&rendered.fields, &own);
         templates
             .render_text("map_index_template", template)

@@ -127,6 +127,21 @@ pub async fn retry_decision(
     }
 }
 
+/// What Dag code put into the context while the task ran, for the template of its map index.
+pub async fn added_to_context(attempt: &Attempt) -> Map<String, Value> {
+    if attempt.task.map_index_template.is_none() || attempt.interpreter().is_none() {
+        return Map::new();
+    }
+    match step(attempt, "added", None, Value::Null).await {
+        Ok(Value::Object(added)) => added,
+        Ok(_) => Map::new(),
+        Err(error) => {
+            tracing::warn!("the context could not be read for map_index_template: {error}");
+            Map::new()
+        }
+    }
+}
+
 /// What Dag code noted for the events of the outlets (`SucceedTask.outlet_events`).
 ///
 /// # Errors
@@ -147,7 +162,7 @@ pub async fn outlet_events(attempt: &Attempt) -> Result<Vec<Value>, Failure> {
 /// # Errors
 /// See [`outlet_events`].
 pub async fn release_interpreter(attempt: &Attempt) -> Result<(), Failure> {
-    if attempt.task.dag_code.is_empty() {
+    if attempt.task.dag_code.is_empty() && attempt.task.map_index_template.is_none() {
         attempt.keep_outlet_events(outlet_events(attempt).await?);
         attempt.drop_interpreter();
     }

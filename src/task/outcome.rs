@@ -251,8 +251,9 @@ async fn execute(
     if result.is_ok() {
         log.info("::group::Post Execute");
     }
+    let added = dag_code::added_to_context(attempt).await;
     let relabel = Arc::clone(attempt);
-    let again = super::blocking(move || relabel.rendered_map_index(&rendered)).await?;
+    let again = super::blocking(move || relabel.rendered_map_index(&rendered, added)).await?;
     match (&result, again) {
         (_, Ok(Some(new))) if Some(&new) != label.as_ref() => {
             send_label(attempt, &new).await?;
@@ -316,7 +317,7 @@ async fn send_rendered_fields(attempt: &Attempt, rendered: &Rendered) -> Result<
 /// The label before the task has run; a template that needs what the task makes is rendered again later.
 async fn early_label(attempt: &Arc<Attempt>, rendered: &Rendered) -> Option<String> {
     let (attempt, rendered) = (Arc::clone(attempt), rendered.clone());
-    match super::blocking(move || attempt.rendered_map_index(&rendered)).await {
+    match super::blocking(move || attempt.rendered_map_index(&rendered, Map::new())).await {
         Ok(Ok(label)) => label.filter(|label| !label.is_empty()),
         Ok(Err(failure)) | Err(failure) => {
             tracing::debug!(

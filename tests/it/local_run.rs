@@ -331,6 +331,23 @@ fn wrong_usage_has_an_exit_status_of_its_own() {
 }
 
 #[test]
+fn a_reader_that_stops_reading_does_not_stop_the_run() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_updraft"))
+        .arg("run")
+        .arg(repository().join("dags/customer_insights.py"))
+        .env("AIRFLOW_HOME", "/nonexistent/airflow")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("updraft starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("an end");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+}
+
+#[test]
 fn check_tells_native_tasks_from_others_and_fails_for_those_of_its_queue() {
     let (_folder, file) = dag_file(
         r#"

@@ -51,8 +51,8 @@ impl Display {
             Some(spinner) => spinner
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .suspend(|| println!("{text}")),
-            None => println!("{text}"),
+                .suspend(|| outln!("{text}")),
+            None => outln!("{text}"),
         }
     }
 

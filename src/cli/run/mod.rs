@@ -122,7 +122,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Err(error) if json => {
             let failed = json!({"dag_id": null, "run_id": null, "state": "failed", "tasks": [],
                 "error": format!("{error:#}")});
-            println!("{failed}");
+            outln!("{failed}");
             Ok(ExitCode::FAILURE)
         }
         Err(error) => Err(error),
@@ -184,7 +184,7 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
     };
     let report = runtime.block_on(runner.run())?;
     if arguments.json {
-        println!("{}", report.to_json());
+        outln!("{}", report.to_json());
     }
     Ok(report.success)
 }

@@ -18,6 +18,8 @@ class LazyContext(dict):
     def __init__(self, values, lazy):
         super().__init__(values)
         self._lazy = lazy
+        # The keys that every context of the kind has.
+        self.given = {*values, *lazy}
 
     def __missing__(self, key):
         make = self._lazy.pop(key, None)

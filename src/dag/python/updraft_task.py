@@ -28,6 +28,9 @@ def _operator(context, request):
     for name, value in fields.items():
         if name not in operator.__dict__ and not hasattr(type(operator), name):
             continue
+        if value is None and task.is_mapped:
+            # Left out: the constructor of the unmapped operator has filled it in.
+            continue
         setattr(operator, name, value)
     context["task"] = operator
     context["ti"].__dict__["task"] = operator
@@ -59,7 +62,7 @@ def _unmapped(task, fields, mapped):
 
     takes = operator_parameters(task.operator_class)
     kwargs = {**task.partial_kwargs, **mapped}
-    kwargs.update((name, value) for name, value in fields.items() if name in takes)
+    kwargs.update((name, value) for name, value in fields.items() if name in takes and value is not None)
     is_setup, is_teardown, fails_run = (
         kwargs.pop(name, False) for name in ("is_setup", "is_teardown", "on_failure_fail_dagrun")
     )
@@ -112,10 +115,30 @@ def execute(request):
 
     context = _context(request)
     operator = _operator(context, request)
+    _export(context, request["context"].get("logical_date"))
     with set_current_context(context):
         result = operator.execute(context)
         _finish(operator, context, result)
     return updraft_values.encode(result) if operator.do_xcom_push else None
+
+
+def _export(context, logical_date):
+    """Puts what Airflow's task runner tells operators into `os.environ`."""
+    import os
+
+    ti, run, task = context["ti"], context["dag_run"], context["task"]
+    email = task.email
+    told = {
+        "DAG_EMAIL": ",".join(email) if isinstance(email, (list, tuple)) else email,
+        "DAG_OWNER": task.owner,
+        "DAG_ID": ti.dag_id,
+        "TASK_ID": ti.task_id,
+        "LOGICAL_DATE": logical_date and logical_date.removesuffix("Z") + "+00:00" * logical_date.endswith("Z"),
+        "TRY_NUMBER": ti.try_number,
+        "DAG_RUN_ID": ti.run_id,
+        "TEAM_NAME": getattr(run, "team_name", None),
+    }
+    os.environ.update({f"AIRFLOW_CTX_{name}": str(value) for name, value in told.items() if value})
 
 
 def finish(request):
@@ -184,6 +207,19 @@ def retry_decision(request):
     except Exception as error:
         _say("error", "Retry policy evaluation failed, falling back to default behaviour", error)
         return None
+
+
+def added(request):
+    """What Dag code put into the context, for the template of the map index: values in XCom wire form, else as text."""
+    context = _context(request)
+    found = {}
+    for key, value in dict.items(context):
+        if key not in context.given:
+            try:
+                found[key] = updraft_values.encode(value)
+            except (TypeError, ValueError, AttributeError, RecursionError):
+                found[key] = str(value)
+    return found
 
 
 def outlet_events(request):
