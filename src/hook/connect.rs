@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::mssql::MssqlDatabase;
+use super::mysql::MysqlDatabase;
 use super::postgres::PostgresDatabase;
 use super::sqlite::SqliteDatabase;
 use super::{Access, Database};
@@ -54,9 +56,11 @@ pub fn connect(
     match connection.conn_type.as_str() {
         "sqlite" => Ok(Arc::new(SqliteDatabase::new(connection, access))),
         "postgres" => Ok(Arc::new(PostgresDatabase::new(connection, access))),
-        "redshift" | "mysql" | "mssql" | "duckdb" | "snowflake" | "gcpbigquery" | "oracle"
-        | "trino" | "presto" | "databricks" | "athena" | "vertica" | "teradata" | "exasol"
-        | "jdbc" | "odbc" | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {
+        "mysql" => Ok(Arc::new(MysqlDatabase::new(connection, access))),
+        "mssql" => Ok(Arc::new(MssqlDatabase::new(connection, access))),
+        "redshift" | "duckdb" | "snowflake" | "gcpbigquery" | "oracle" | "trino" | "presto"
+        | "databricks" | "athena" | "vertica" | "teradata" | "exasol" | "jdbc" | "odbc"
+        | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {
             conn_id: connection.conn_id.clone(),
             conn_type: connection.conn_type.clone(),
         }),

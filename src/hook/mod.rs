@@ -4,10 +4,14 @@
 //! or the guard: a driver runs what it is given, within the [`Access`] it was opened with.
 
 pub mod blocking;
+mod called_functions;
 mod connect;
 mod database;
+pub mod mssql;
+pub mod mysql;
 pub mod postgres;
 mod python_value;
+mod session_slot;
 pub mod sqlite;
 
 pub use connect::{ConnectionError, ConnectionSource, connect};

@@ -1,4 +1,4 @@
-//! `str()` of the Python values that database drivers make: `Decimal`, `timedelta`, `datetime`, `time`.
+//! Python's text forms of what database drivers and SQLAlchemy make: `Decimal`, `timedelta`, `datetime`, names.
 //!
 //! The Python toolset writes a value that JSON has no form for as its `str()`, so these texts are what a model reads.
 
@@ -116,6 +116,19 @@ pub(super) fn time(text: &str) -> Option<String> {
 pub(super) fn datetime(text: &str) -> Option<String> {
     let (day, clock) = text.split_once(' ')?;
     Some(format!("{} {}", date(day)?, time(clock)?))
+}
+
+/// A name in SQL as SQLAlchemy writes it for no database in particular: quoted unless it is plain and lower-case.
+pub(super) fn sql_name(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '$'));
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
 
 fn two_digit_parts(text: &str) -> Option<Vec<u8>> {

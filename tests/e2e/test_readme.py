@@ -23,7 +23,7 @@ ROWS = {
     "mapped_kwargs": "mapped tasks: `.expand`, `.expand_kwargs`",
     "usage_limits": "`usage_limits`",
     "fallback": "`fallback_conn_ids`",
-    "sql_toolset": "`SQLToolset` on SQLite, PostgreSQL",
+    "sql_toolset": "`SQLToolset` on SQLite, PostgreSQL, MySQL, MariaDB, SQL Server",
     "sql_toolset_elsewhere": "`SQLToolset` on other databases",
     "hook_toolset": "`HookToolset`",
     "object_storage_toolset": "`ObjectStorageToolset`",

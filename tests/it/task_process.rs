@@ -16,7 +16,7 @@ use updraft::supervisor::{
 };
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<Map<String, Value>>>>);
+pub struct Lines(Arc<Mutex<Vec<Map<String, Value>>>>);
 
 impl LogSink for Lines {
     fn write(&mut self, record: &Map<String, Value>) {
@@ -25,7 +25,7 @@ impl LogSink for Lines {
 }
 
 impl Lines {
-    fn events(&self) -> Vec<String> {
+    pub fn events(&self) -> Vec<String> {
         self.0
             .lock()
             .unwrap()
@@ -38,7 +38,7 @@ impl Lines {
         serde_json::to_string(&*self.0.lock().unwrap()).unwrap()
     }
 
-    async fn wait_for(&self, part: &str) {
+    pub async fn wait_for(&self, part: &str) {
         for _ in 0..600 {
             if self.events().iter().any(|event| event.contains(part)) {
                 return;
@@ -50,13 +50,13 @@ impl Lines {
 }
 
 /// Changes of the details that a supervisor sends.
-struct Change {
+pub struct Change {
     task_id: &'static str,
     map_index: i64,
     context: Value,
 }
 
-fn details(change: &Change) -> StartupDetails {
+pub fn details(change: &Change) -> StartupDetails {
     let mut context = json!({
         "dag_run": {"dag_id": "made", "run_id": "r", "logical_date": "2026-01-02T00:00:00Z",
             "run_after": "2026-01-02T00:00:00Z", "run_type": "manual", "state": "running"},
@@ -95,6 +95,11 @@ impl Ran {
 }
 
 async fn spawn(folder: &Path) -> TaskProcess {
+    spawn_with(folder, &[]).await
+}
+
+/// A task process for the Dag file `made.py` and the model's `transcript.json` in the folder.
+pub async fn spawn_with(folder: &Path, environment: &[(&str, String)]) -> TaskProcess {
     let bundles = json!([{"name": "here", "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
         "kwargs": {"path": folder.display().to_string()}}]);
     let mut command = TaskCommand::this_program().unwrap();
@@ -110,8 +115,10 @@ async fn spawn(folder: &Path) -> TaskProcess {
             folder.join("transcript.json").display().to_string(),
         ),
     ]
+    .into_iter()
+    .chain(environment.iter().cloned())
     .map(|(name, value)| (name.to_owned(), value))
-    .into();
+    .collect();
     TaskProcess::spawn(&command).await.unwrap()
 }
 
@@ -197,7 +204,7 @@ with DAG("made", schedule=None, params={"topic": "trees"}):
     Tool(task_id="tool", on_failure_callback=lambda context: print("told of", type(context["exception"]).__name__))
 "#;
 
-fn plain(task_id: &'static str) -> Change {
+pub fn plain(task_id: &'static str) -> Change {
     Change {
         task_id,
         map_index: -1,

@@ -52,6 +52,19 @@ certificate() {
     [ "$(id -u)" -ne 0 ] || chown "$2" "$dir/$1/server.key" "$dir/$1/server.crt"
 }
 
+# An authority, and a certificate that it signed for the server.
+certificate_of_authority() { # NAME USER
+    (
+        cd "$dir/$1"
+        openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj '/CN=Authority of these tests' -keyout authority.key -out authority.crt
+        openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr
+        openssl x509 -req -in server.csr -CA authority.crt -CAkey authority.key -CAcreateserial -days 2 -out server.crt \
+            -extfile <(echo 'subjectAltName=DNS:localhost,IP:127.0.0.1')
+        chmod 600 server.key
+        [ "$(id -u)" -ne 0 ] || chown "$2" server.key server.crt
+    ) 2>/dev/null
+}
+
 wait_for() { # WHAT COMMAND...
     local what=$1 try
     shift
@@ -94,7 +107,7 @@ start_mariadb() {
         || fail "there is no MariaDB server: apt-get install mariadb-server"
     port=$(free_port)
     private_folder mariadb mysql
-    certificate mariadb mysql
+    certificate_of_authority mariadb mysql
     (
         cd "$dir/mariadb"
         as mysql mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \

@@ -11,15 +11,12 @@ mod statement;
 mod tls;
 mod value;
 
-use std::sync::{Mutex as StdMutex, PoisonError};
-
 use async_trait::async_trait;
-use tokio::sync::{Mutex, MutexGuard};
-use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 
 use self::session::Session;
 use self::settings::Settings;
+use super::session_slot::{Held, SessionSlot};
 use super::{Access, Column, Database, DatabaseError, ResultSet};
 use crate::airflow::connection::Connection;
 
@@ -34,9 +31,7 @@ fn log(message: &str) {
 pub struct PostgresDatabase {
     settings: Result<Settings, String>,
     access: Access,
-    session: Mutex<Option<Session>>,
-    /// Requests to stop a statement that are on their way.
-    farewells: StdMutex<Vec<JoinHandle<()>>>,
+    session: SessionSlot<Session>,
 }
 
 impl PostgresDatabase {
@@ -46,39 +41,31 @@ impl PostgresDatabase {
         Self {
             settings: Settings::of(connection),
             access,
-            session: Mutex::new(None),
-            farewells: StdMutex::new(Vec::new()),
+            session: SessionSlot::new(),
         }
     }
 
     /// The session, opened when there is none or the server has ended it.
-    async fn hold(&self) -> Result<Held<'_>, String> {
-        let mut slot = self.session.lock().await;
-        let session = match slot.take().filter(|session| !session.client.is_closed()) {
-            Some(session) => session,
-            None => {
-                let settings = self.settings.as_ref().map_err(|reason| {
-                    // libpq's own complaints about a value come from the connection, those about a name do not.
-                    if reason.starts_with("invalid connection option")
-                        || reason.contains("Python worker")
-                    {
-                        reason.clone()
-                    } else {
-                        format!("connection is bad: {reason}")
-                    }
-                })?;
-                Session::open(settings).await?
+    async fn hold(&self) -> Result<Held<'_, Session>, String> {
+        self.session.hold(self.open()).await
+    }
+
+    async fn open(&self) -> Result<Session, String> {
+        match &self.settings {
+            Ok(settings) => Session::open(settings).await,
+            // libpq's complaints about the name of an option are bare, those about its value are not.
+            Err(reason)
+                if reason.starts_with("invalid connection option")
+                    || reason.contains("Python worker") =>
+            {
+                Err(reason.clone())
             }
-        };
-        Ok(Held {
-            slot,
-            session: Some(session),
-            farewells: &self.farewells,
-        })
+            Err(reason) => Err(format!("connection is bad: {reason}")),
+        }
     }
 
     /// For reflection, which SQLAlchemy does and whose failures it wraps.
-    async fn hold_for_reflection(&self) -> Result<Held<'_>, DatabaseError> {
+    async fn hold_for_reflection(&self) -> Result<Held<'_, Session>, DatabaseError> {
         self.hold()
             .await
             .map_err(|message| DatabaseError::Unreachable {
@@ -104,9 +91,9 @@ impl Database for PostgresDatabase {
     }
 
     async fn table_names(&self, schema: Option<&str>) -> Result<Vec<String>, DatabaseError> {
-        let held = self.hold_for_reflection().await?;
-        let names = match held.client() {
-            Some(client) => reflection::table_names(client, schema).await,
+        let mut held = self.hold_for_reflection().await?;
+        let names = match held.session() {
+            Some(session) => reflection::table_names(&session.client, schema).await,
             None => Ok(Vec::new()),
         };
         held.put_back();
@@ -118,9 +105,9 @@ impl Database for PostgresDatabase {
         table: &str,
         schema: Option<&str>,
     ) -> Result<Vec<Column>, DatabaseError> {
-        let held = self.hold_for_reflection().await?;
-        let columns = match held.client() {
-            Some(client) => reflection::columns(client, table, schema).await,
+        let mut held = self.hold_for_reflection().await?;
+        let columns = match held.session() {
+            Some(session) => reflection::columns(&session.client, table, schema).await,
             None => Ok(None),
         };
         held.put_back();
@@ -138,8 +125,8 @@ impl Database for PostgresDatabase {
             return Err(DatabaseError::EmptySql);
         }
         log(&format!("Running statement: {sql}, parameters: None"));
-        let held = self.hold().await.map_err(DatabaseError::Driver)?;
-        let Some(client) = held.client() else {
+        let mut held = self.hold().await.map_err(DatabaseError::Driver)?;
+        let Some(Session { client, .. }) = held.session() else {
             return Err(DatabaseError::Driver("the session is gone".to_owned()));
         };
         let allow_writes = self.access.allow_writes;
@@ -154,58 +141,7 @@ impl Database for PostgresDatabase {
     }
 
     async fn close(&self) {
-        let session = self.session.lock().await.take();
-        if let Some(session) = session {
-            session.close().await;
-        }
-        let farewells = std::mem::take(
-            &mut *self
-                .farewells
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for farewell in farewells {
-            if let Err(error) = farewell.await {
-                tracing::debug!("a request to stop a statement was itself stopped: {error}");
-            }
-        }
-    }
-}
-
-/// The session while a call uses it. Dropped in the middle of the call, it stops what runs on the server.
-struct Held<'a> {
-    slot: MutexGuard<'a, Option<Session>>,
-    session: Option<Session>,
-    farewells: &'a StdMutex<Vec<JoinHandle<()>>>,
-}
-
-impl Held<'_> {
-    fn client(&self) -> Option<&Client> {
-        self.session.as_ref().map(|session| &session.client)
-    }
-
-    fn put_back(mut self) {
-        *self.slot = self.session.take();
-    }
-
-    async fn close(mut self) {
-        if let Some(session) = self.session.take() {
-            session.close().await;
-        }
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        let (Some(session), Ok(runtime)) =
-            (self.session.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        self.farewells
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(runtime.spawn(session.cancel()));
+        self.session.close().await;
     }
 }
 

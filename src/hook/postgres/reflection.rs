@@ -3,7 +3,7 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use crate::hook::Column;
+use crate::hook::{Column, python_value};
 
 /// Tables and partitioned tables, without an order of their own: with the same joins as SQLAlchemy's query, so that
 /// the server is likely to come to the same order.
@@ -125,7 +125,7 @@ fn type_text(
     if let Some(collation) =
         collation.filter(|_| matches!(printed, "VARCHAR" | "CHAR" | "TEXT" | "CITEXT"))
     {
-        text.push_str(&format!(" COLLATE \"{collation}\""));
+        text.push_str(&format!(" COLLATE {}", python_value::sql_name(collation)));
     }
     text
 }

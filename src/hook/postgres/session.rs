@@ -12,6 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::error;
 use super::settings::{Host, Settings};
 use super::tls;
+use crate::hook::session_slot::ServerSession;
 
 /// How long a request to stop a statement, or the end of a session, may take.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -51,9 +52,14 @@ impl Session {
         }
         Err(text)
     }
+}
 
-    /// Asks the server to stop the running statement, then ends the session.
-    pub(super) async fn cancel(self) {
+impl ServerSession for Session {
+    fn is_lost(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    async fn stop(self) {
         let asked =
             tokio::time::timeout(FAREWELL, self.cancel.cancel_query(self.tls.clone())).await;
         match asked {
@@ -71,8 +77,7 @@ impl Session {
         self.close().await;
     }
 
-    /// Says goodbye and waits for it to be sent.
-    pub(super) async fn close(self) {
+    async fn close(self) {
         let Self {
             client, traffic, ..
         } = self;

@@ -1,11 +1,13 @@
 //! Running one statement in a transaction of its own, and fetching the beginning of its result.
 
 use futures::StreamExt;
+use sqlparser::dialect::PostgreSqlDialect;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, SimpleQueryMessage, SimpleQueryRow, Statement};
 
 use super::{error, value};
+use crate::hook::called_functions::called_functions;
 use crate::hook::{Cell, DatabaseError, ResultSet};
 
 /// A statement of a read-only session is stopped after this time, unless the role, the database or the connection's
@@ -30,8 +32,9 @@ impl From<Error> for Failure {
 
 /// Runs `sql` and fetches at most `limit` rows.
 ///
-/// Read-only, a query is opened as a cursor and no more than `limit` rows are computed. With writes allowed it is run
-/// to its end, because a function it calls may change data: the rest of the rows is counted and stays on the server.
+/// A query is opened as a cursor and no more than `limit` rows are computed. With writes allowed, one that calls a
+/// volatile function is run to its end, because it may change data: the rest of the rows is counted and stays on the
+/// server.
 pub(super) async fn run(
     client: &Client,
     sql: &str,
@@ -93,7 +96,7 @@ async fn in_transaction(
         return direct(types).await;
     }
     let declare = format!("DECLARE {CURSOR} NO SCROLL CURSOR FOR ");
-    let rest = if allow_writes {
+    let rest = if allow_writes && calls_a_volatile_function(client, sql).await? {
         format!(";MOVE FORWARD ALL IN {CURSOR}")
     } else {
         String::new()
@@ -117,6 +120,18 @@ async fn in_transaction(
             wrapped: declare.chars().count(),
         }),
     }
+}
+
+/// Functions that are not volatile can't change data. One behind an operator or inside a view is not looked for.
+async fn calls_a_volatile_function(client: &Client, sql: &str) -> Result<bool, Error> {
+    let Some(names) = called_functions(&PostgreSqlDialect {}, sql) else {
+        return Ok(true);
+    };
+    let volatile = "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE provolatile = 'v' AND proname = ANY($1))";
+    let rows = client
+        .query_typed(volatile, &[(&names, Type::TEXT_ARRAY)])
+        .await?;
+    rows.first().map_or(Ok(true), |row| row.try_get(0))
 }
 
 fn column_types(statement: &Statement) -> Vec<Type> {
@@ -174,7 +189,6 @@ async fn first_result_types(client: &Client, sql: &str) -> Result<Vec<Type>, Fai
 
 /// What stands before the first semicolon that ends a statement.
 fn first_statement(sql: &str) -> Option<&str> {
-    use sqlparser::dialect::PostgreSqlDialect;
     use sqlparser::tokenizer::{Token, Tokenizer};
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
         .tokenize_with_location()

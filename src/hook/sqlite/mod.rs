@@ -363,6 +363,9 @@ fn quoted(name: &str) -> String {
 fn message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        rusqlite::Error::InvalidParameterCount(given, wanted) => format!(
+            "Incorrect number of bindings supplied. The current statement uses {wanted}, and there are {given} supplied."
+        ),
         rusqlite::Error::SqliteFailure(_, Some(message)) => match message.split_once(": ") {
             // rusqlite adds the file's name, which Python leaves out.
             Some((text @ "unable to open database file", _)) => text.to_owned(),

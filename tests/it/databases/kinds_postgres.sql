@@ -2,11 +2,13 @@ CREATE TYPE mood AS ENUM ('sad', 'ok', 'hap''py');
 CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN posint AS int CHECK (VALUE > 0);
 CREATE DOMAIN code AS varchar(5) NOT NULL DEFAULT 'x';
+CREATE COLLATION plain (locale = 'C');
 CREATE SCHEMA depot;
 CREATE TYPE depot.flag AS ENUM ('NO','SE');
 CREATE DOMAIN depot.tag AS text;
 CREATE TYPE floatrange AS RANGE (subtype = float8);
 CREATE TABLE depot.stock (id int primary key, f depot.flag, t depot.tag, m public.mood);
+CREATE TABLE collated (a text COLLATE plain, b varchar(5) COLLATE "C", c text COLLATE "default");
 CREATE TABLE "Odd Name" ("Sel ect" int, "ü" text);
 CREATE TABLE kinds (
  c_int int, c_big bigint, c_small smallint, c_serial serial, c_id bigint generated always as identity,

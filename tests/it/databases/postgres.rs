@@ -41,7 +41,7 @@ async fn database(name: &str, setup: &str) -> Connection {
     connection
 }
 
-fn connection(database: &str) -> Connection {
+pub fn connection(database: &str) -> Connection {
     Connection {
         conn_id: "db".to_owned(),
         conn_type: "postgres".to_owned(),
@@ -62,7 +62,7 @@ fn writable(connection: &Connection) -> PostgresDatabase {
     PostgresDatabase::new(connection, access)
 }
 
-fn read_only(connection: &Connection) -> PostgresDatabase {
+pub fn read_only(connection: &Connection) -> PostgresDatabase {
     PostgresDatabase::new(connection, Access::default())
 }
 
@@ -174,6 +174,7 @@ async fn values_and_types_of_every_kind_are_those_of_python() {
             "mv",
             "nocols",
             "gen",
+            "collated",
             "Odd Name",
             "pg_class",
             "pg_catalog.pg_am",
@@ -327,6 +328,26 @@ async fn a_huge_table_costs_no_more_than_the_rows_that_are_shown() {
         panic!("{read:?}")
     };
     assert!(read <= 102, "{read} rows read");
+}
+
+#[tokio::test]
+async fn where_writes_are_allowed_only_what_may_write_is_run_to_its_end() {
+    let connection = database("ends", "CREATE SEQUENCE visits").await;
+    let session = writable(&connection);
+    let result = session
+        .run("SELECT nextval('visits') FROM generate_series(1, 100)", 5)
+        .await
+        .unwrap();
+    assert_eq!((result.rows.len(), result.total_rows), (5, Some(100)));
+    assert_eq!(
+        one(&session, "SELECT last_value FROM visits").await,
+        Cell::Int(100)
+    );
+    let result = session
+        .run("SELECT abs(g) FROM generate_series(1, 100) g", 5)
+        .await
+        .unwrap();
+    assert_eq!((result.rows.len(), result.total_rows), (5, None));
 }
 
 /// What runs on the server in this database, apart from the question itself.
