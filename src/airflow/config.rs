@@ -7,15 +7,17 @@ mod defaults;
 mod expand;
 mod file;
 mod getters;
+mod secret_options;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use defaults::{is_sensitive, sensitive_options};
 use file::ConfigFile;
+use secret_options::SecretOptions;
 
 /// The environment variables of this process, taken once; or a made-up set, for tests.
 #[derive(Clone, Default)]
@@ -78,6 +80,8 @@ pub enum Source {
     File(PathBuf),
     /// The command in `<key>_cmd` of this file.
     FileCommand(PathBuf),
+    /// The secrets backend, under the name that this `_SECRET` variable or `_secret` option gives.
+    SecretsBackend(String),
     /// Airflow's default.
     Default,
 }
@@ -92,6 +96,7 @@ impl fmt::Display for Source {
             }
             Self::File(path) => write!(f, "{}", path.display()),
             Self::FileCommand(path) => write!(f, "a _cmd option in {}", path.display()),
+            Self::SecretsBackend(set_by) => write!(f, "the secrets backend, by {set_by}"),
             Self::Default => f.write_str("Airflow's default"),
         }
     }
@@ -149,15 +154,12 @@ pub enum ConfigError {
         set_by: Source,
         reason: String,
     },
-    /// A `_SECRET` option needs a secrets backend.
-    #[error(
-        "{option} is to come from the secrets backend ({set_by} is set), but a secrets backend can't be asked \
-         for configuration here: set the value itself, or use a command with {command}"
-    )]
+    /// A `_SECRET` option that the secrets backend can't answer.
+    #[error("{option} is to come from the secrets backend, as {set_by} says: {reason}")]
     SecretsBackend {
         option: String,
         set_by: String,
-        command: String,
+        reason: String,
     },
 }
 
@@ -168,7 +170,7 @@ struct Inner {
     path: PathBuf,
     file: OnceLock<Result<ConfigFile, ConfigError>>,
     /// Outputs of `_CMD` options: a command runs once, not at every look.
-    commands: std::sync::Mutex<HashMap<(String, String), String>>,
+    commands: Mutex<HashMap<(String, String), String>>,
 }
 
 /// Airflow's configuration. Clones share the parsed file.
@@ -178,6 +180,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 pub struct Config {
     inner: Arc<Inner>,
+    secrets: Option<SecretOptions>,
     flags: Arc<BTreeMap<(String, String), String>>,
 }
 
@@ -207,12 +210,24 @@ impl Config {
             home,
             path,
             file: OnceLock::new(),
-            commands: std::sync::Mutex::default(),
+            commands: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
             flags: Arc::default(),
+            secrets: None,
         }
+    }
+
+    /// The same configuration with `ask` as the secrets backend that its `_SECRET` options speak of. A name that the
+    /// backend does not know is `None`.
+    #[must_use]
+    pub fn with_secrets_backend(
+        mut self,
+        ask: impl Fn(&str) -> Result<Option<String>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.secrets = Some(SecretOptions::new(ask));
+        self
     }
 
     /// The same configuration with one option set by a flag, which wins over everything.
@@ -237,7 +252,7 @@ impl Config {
     /// The option with its source; `None` when nobody sets it and Airflow has no default. May be empty text.
     ///
     /// # Errors
-    /// An unreadable or malformed file, a failing `_CMD`, a `_SECRET`.
+    /// An unreadable or malformed file, a failing `_CMD`, a `_SECRET` that can't be had.
     pub fn setting(&self, section: &str, key: &str) -> Result<Option<Setting>, ConfigError> {
         let environment = &self.inner.environment;
         if let Some(value) = self.flags.get(&(section.to_owned(), key.to_owned())) {
@@ -255,6 +270,8 @@ impl Config {
             }));
         }
         let sensitive = is_sensitive(section, key);
+        // A secret that the backend does not have: other sources may.
+        let mut unknown = None;
         if sensitive {
             let name = format!("{variable}_CMD");
             if let Some(command) = environment.get(&name) {
@@ -263,8 +280,11 @@ impl Config {
                     .map(Some);
             }
             let name = format!("{variable}_SECRET");
-            if environment.get(&name).is_some() {
-                return Err(secrets_backend(section, key, name));
+            if let Some(secret) = environment.get(&name) {
+                match self.secret(section, key, secret, &name)? {
+                    Some(setting) => return Ok(Some(setting)),
+                    None => unknown = Some((secret.to_owned(), name)),
+                }
             }
         }
         let file = self.file()?;
@@ -280,15 +300,51 @@ impl Config {
                 let source = Source::FileCommand(self.inner.path.clone());
                 return self.command(section, key, &command, source).map(Some);
             }
-            if file.get(section, &format!("{key}_secret"))?.is_some() {
+            if let Some(secret) = file.get(section, &format!("{key}_secret"))? {
                 let option = format!("[{section}] {key}_secret in {}", self.inner.path.display());
-                return Err(secrets_backend(section, key, option));
+                match self.secret(section, key, &secret, &option)? {
+                    Some(setting) => return Ok(Some(setting)),
+                    None => unknown = Some((secret, option)),
+                }
             }
         }
-        Ok(defaults::default(section, key).map(|default| Setting {
-            value: default.replace("{AIRFLOW_HOME}", &self.inner.home.to_string_lossy()),
-            source: Source::Default,
-        }))
+        match (defaults::default(section, key), unknown) {
+            (Some(default), _) => Ok(Some(Setting {
+                value: default.replace("{AIRFLOW_HOME}", &self.inner.home.to_string_lossy()),
+                source: Source::Default,
+            })),
+            (None, None) => Ok(None),
+            (None, Some((secret, set_by))) => Err(ConfigError::SecretsBackend {
+                option: option_name(section, key),
+                set_by,
+                reason: format!("it has no {secret:?}"),
+            }),
+        }
+    }
+
+    /// What the secrets backend has under the name `secret`, which `set_by` gives.
+    fn secret(
+        &self,
+        section: &str,
+        key: &str,
+        secret: &str,
+        set_by: &str,
+    ) -> Result<Option<Setting>, ConfigError> {
+        let answer = match &self.secrets {
+            Some(secrets) => secrets.get(secret),
+            None => Err("only the worker itself asks it for configuration".to_owned()),
+        };
+        match answer {
+            Ok(answer) => Ok(answer.map(|value| Setting {
+                value,
+                source: Source::SecretsBackend(set_by.to_owned()),
+            })),
+            Err(reason) => Err(ConfigError::SecretsBackend {
+                option: option_name(section, key),
+                set_by: set_by.to_owned(),
+                reason,
+            }),
+        }
     }
 
     /// The option's text; `None` when it is set nowhere. May be empty.
@@ -354,7 +410,7 @@ impl Config {
             .inner
             .commands
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = outputs.get(&slot) {
             return Ok(Setting {
                 value: value.clone(),
@@ -404,15 +460,6 @@ fn invalid(
             format!("{:?}", setting.value)
         },
         set_by: setting.source.clone(),
-    }
-}
-
-fn secrets_backend(section: &str, key: &str, set_by: String) -> ConfigError {
-    let command = format!("{}_CMD", variable_name(section, key));
-    ConfigError::SecretsBackend {
-        option: option_name(section, key),
-        set_by,
-        command,
     }
 }
 
@@ -559,14 +606,91 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            text.contains("AIRFLOW__API_AUTH__JWT_SECRET_SECRET is set"),
+            text.contains("AIRFLOW__API_AUTH__JWT_SECRET_SECRET says: only the worker"),
             "{text}"
         );
-        assert!(text.contains("AIRFLOW__API_AUTH__JWT_SECRET_CMD"), "{text}");
+    }
+
+    /// A backend that knows one name and counts what it is asked.
+    fn with_backend(config: Config) -> (Config, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = asked.clone();
+        let config = config.with_secrets_backend(move |name| {
+            log.lock().unwrap().push(name.to_owned());
+            match name {
+                "airflow/jwt" => Ok(Some("made-up-jwt".to_owned())),
+                "sealed" => Err("it is sealed".to_owned()),
+                _ => Ok(None),
+            }
+        });
+        (config, asked)
     }
 
     #[test]
-    fn commands_and_secret_lookups_work_in_the_file_too() {
+    fn secret_options_come_from_the_backend_which_is_asked_once() {
+        let (config, asked) = with_backend(config(&[(
+            "AIRFLOW__API_AUTH__JWT_SECRET_SECRET",
+            "airflow/jwt",
+        )]));
+        for _ in 0..2 {
+            let setting = config.setting("api_auth", "jwt_secret").unwrap().unwrap();
+            assert_eq!(setting.value, "made-up-jwt");
+            assert_eq!(
+                setting.source.to_string(),
+                "the secrets backend, by AIRFLOW__API_AUTH__JWT_SECRET_SECRET"
+            );
+        }
+        assert_eq!(*asked.lock().unwrap(), ["airflow/jwt"]);
+    }
+
+    #[test]
+    fn a_secret_that_the_backend_lacks_may_come_from_the_file() {
+        let variable = [("AIRFLOW__API_AUTH__JWT_SECRET_SECRET", "nowhere")];
+        let (_folder, config) = with_file("[api_auth]\njwt_secret = made-up-file\n", &variable);
+        let (config, _) = with_backend(config);
+        assert_eq!(
+            config.required("api_auth", "jwt_secret").unwrap(),
+            "made-up-file"
+        );
+        let (_folder, config) = with_file("[api_auth]\njwt_secret_secret = airflow/jwt\n", &[]);
+        let (config, _) = with_backend(config);
+        assert_eq!(
+            config.required("api_auth", "jwt_secret").unwrap(),
+            "made-up-jwt"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_nobody_has_and_a_backend_that_fails_are_errors_with_a_reason() {
+        for (name, reason) in [
+            ("nowhere", "it has no \"nowhere\""),
+            ("sealed", "it is sealed"),
+        ] {
+            let (config, _) =
+                with_backend(config(&[("AIRFLOW__API_AUTH__JWT_SECRET_SECRET", name)]));
+            let text = config
+                .required("api_auth", "jwt_secret")
+                .unwrap_err()
+                .to_string();
+            assert!(text.ends_with(reason), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_sensitive_options_come_from_the_backend() {
+        let (config, asked) = with_backend(config(&[(
+            "AIRFLOW__CORE__DAGS_FOLDER_SECRET",
+            "airflow/jwt",
+        )]));
+        assert_eq!(
+            config.required("core", "dags_folder").unwrap(),
+            "/nonexistent/airflow/dags"
+        );
+        assert!(asked.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn commands_work_in_the_file_too() {
         let (_folder, config) = with_file(
             "[api_auth]\njwt_secret_cmd = printf %%s made-up\n[core]\nfernet_key_secret = x\n",
             &[],

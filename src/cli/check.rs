@@ -13,7 +13,7 @@ use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
 use crate::control_plane::resolve::Resolver;
 use crate::dag::definitions::{Argument, Dag, Task, TaskKind, ToolsetSpec};
-use crate::secrets::{Masker, environment};
+use crate::secrets::{Masker, SearchPath, environment};
 use crate::task::support;
 
 /// Say for every Dag file which tasks run natively, which do not and why, and which connections each needs.
@@ -90,9 +90,20 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .context("the asynchronous runtime could not be started")?;
     let config = Arc::new(Config::from_env());
     let masker = Masker::from_config(&config)?;
+    // Here it may differ from the worker's, and Dag files rarely ask for anything while they are read.
+    let search_path = SearchPath::from_config(&config).unwrap_or_else(|error| {
+        eprintln!("warning: {error}");
+        SearchPath::of_environment(config.environment().clone())
+    });
     let mut files = Vec::new();
     for path in dag_files_under(&arguments.path)? {
-        files.push(check_file(&path, &config, &masker, runtime.handle())?);
+        files.push(check_file(
+            &path,
+            &config,
+            &search_path,
+            &masker,
+            runtime.handle(),
+        )?);
     }
     runtime.shutdown_background();
     anyhow::ensure!(
@@ -159,6 +170,7 @@ fn dag_files_under(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn check_file(
     path: &Path,
     config: &Arc<Config>,
+    search_path: &SearchPath,
     masker: &Masker,
     runtime: &tokio::runtime::Handle,
 ) -> anyhow::Result<FileReport> {
@@ -166,7 +178,7 @@ fn check_file(
     let shown = path.display().to_string();
     let plane = dag_files::control_plane(&place)?;
     let resolver = Resolver::new(
-        config.environment().clone(),
+        search_path.clone(),
         Arc::clone(&plane) as Arc<dyn ControlPlane>,
         masker.clone(),
     );

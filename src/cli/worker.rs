@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::airflow::config::Config;
+use crate::secrets::backend::with_secret_options;
 use crate::telemetry::worker_log;
 use crate::worker::{Settings, run as run_worker};
 
@@ -67,6 +68,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             config = config.with_flag(section, key, value);
         }
     }
+    let config = with_secret_options(config);
     // A worker waits most of the time: two threads serve many tasks and keep heartbeats on time.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -95,14 +95,3 @@ fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, HttpClientError> {
         source,
     })
 }
-
-/// An error with all its causes: reqwest's own text leaves out what matters.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}

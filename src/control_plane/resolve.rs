@@ -1,4 +1,4 @@
-//! Finds connections and variables: in the environment first, then at the control plane.
+//! Finds connections and variables: in the worker's own places first, then at the control plane.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,10 +7,9 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::ControlPlane;
-use crate::airflow::config::Environment;
 use crate::airflow::connection::{Connection, MalformedConnection};
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
-use crate::secrets::{Masker, environment};
+use crate::secrets::{Masker, SearchPath};
 
 /// Why a connection or a variable can't be had.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -43,7 +42,7 @@ pub enum ResolveError {
 /// Clones share what they remember.
 #[derive(Clone)]
 pub struct Resolver {
-    environment: Environment,
+    search_path: SearchPath,
     control_plane: Arc<dyn ControlPlane>,
     masker: Masker,
     connections: Arc<Mutex<HashMap<String, Connection>>>,
@@ -52,7 +51,7 @@ pub struct Resolver {
 impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolver")
-            .field("environment", &self.environment)
+            .field("search_path", &self.search_path)
             .finish_non_exhaustive()
     }
 }
@@ -61,12 +60,12 @@ impl Resolver {
     /// A resolver for one task.
     #[must_use]
     pub fn new(
-        environment: Environment,
+        search_path: SearchPath,
         control_plane: Arc<dyn ControlPlane>,
         masker: Masker,
     ) -> Self {
         Self {
-            environment,
+            search_path,
             control_plane,
             masker,
             connections: Arc::default(),
@@ -88,7 +87,7 @@ impl Resolver {
         if let Some(connection) = known.get(conn_id) {
             return Ok(connection.clone());
         }
-        let connection = match environment::connection(&self.environment, conn_id)? {
+        let connection = match self.search_path.connection(conn_id).await? {
             Some(connection) => connection,
             None => self.ask_for_connection(conn_id).await?,
         };
@@ -102,8 +101,8 @@ impl Resolver {
     /// # Errors
     /// The lookup itself failed; see [`ResolveError`].
     pub async fn variable(&self, key: &str) -> Result<Option<String>, ResolveError> {
-        let value = match environment::variable(&self.environment, key) {
-            Some(value) => Some(value.to_owned()),
+        let value = match self.search_path.variable(key).await {
+            Some(value) => Some(value),
             None => self.ask_for_variable(key).await?,
         };
         if let Some(value) = &value {
@@ -240,10 +239,10 @@ mod tests {
 
     fn resolver(variables: &[(&str, &str)]) -> (Resolver, Arc<Server>) {
         let server = Arc::new(Server::default());
-        let environment = variables.iter().copied().collect();
+        let search_path = SearchPath::of_environment(variables.iter().copied().collect());
         (
             Resolver::new(
-                environment,
+                search_path,
                 Arc::clone(&server) as Arc<dyn ControlPlane>,
                 Masker::new(),
             ),

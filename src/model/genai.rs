@@ -17,7 +17,7 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value};
 
 use super::http::{
-    DEFAULT_TIMEOUT, MAX_RETRIES, Retry, client, connection_error, decide, error_body, with_retries,
+    MAX_RETRIES, Retry, client, connection_error, decide, error_body, server, timeout, with_retries,
 };
 use super::prices;
 use crate::agent::message::{
@@ -29,6 +29,7 @@ use crate::agent::pydantic_json::compact_json;
 use crate::agent::render::{arguments_object, tool_error_text, tool_result_text};
 use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError};
+use crate::airflow::url_text::without_userinfo;
 
 /// A provider that is reached through `genai`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -258,7 +259,7 @@ impl GenaiModel {
                 ModelError::Connection(format!(
                     "Request timed out. No answer from {} within {} s: check the connection's host, or raise the \
                      timeout setting.",
-                    self.base_url,
+                    without_userinfo(&self.base_url),
                     timeout.as_secs()
                 )),
                 Retry::After(None),
@@ -437,8 +438,7 @@ impl Model for GenaiModel {
     }
 
     fn server(&self) -> Option<(String, u16)> {
-        let url = reqwest::Url::parse(&self.base_url).ok()?;
-        Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+        server(&self.base_url)
     }
 
     async fn request(
@@ -446,12 +446,7 @@ impl Model for GenaiModel {
         messages: &[Message],
         parameters: &RequestParameters,
     ) -> Result<ModelResponse, ModelError> {
-        let timeout = parameters
-            .settings
-            .get("timeout")
-            .and_then(Value::as_f64)
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = timeout(&parameters.settings);
         let request = self.chat_request(messages, parameters);
         let options = self.options(parameters);
         with_retries(self.provider.max_retries, || {

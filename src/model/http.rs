@@ -3,15 +3,16 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderValue};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::ModelError;
+use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_value;
 
 /// Requests after the first one.
 pub const MAX_RETRIES: u32 = 2;
 /// The whole of one try, connecting included, unless `model_settings["timeout"]` says otherwise.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(8);
@@ -44,8 +45,28 @@ pub fn client() -> Result<reqwest::Client, ModelError> {
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| {
-            ModelError::Configuration(format!("no HTTP client can be made: {}", chain(&error)))
+            ModelError::Configuration(format!(
+                "no HTTP client can be made: {}",
+                error_chain(&error)
+            ))
         })
+}
+
+/// `model_settings["timeout"]` in seconds, or the default.
+#[must_use]
+pub fn timeout(settings: &Map<String, Value>) -> Duration {
+    settings
+        .get("timeout")
+        .and_then(Value::as_f64)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .unwrap_or(DEFAULT_TIMEOUT)
+}
+
+/// Host and port of a base URL, for spans.
+#[must_use]
+pub fn server(base_url: &str) -> Option<(String, u16)> {
+    let url = reqwest::Url::parse(base_url).ok()?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
 /// Sends, and sends again on connection errors, 408, 409, 429 and from 500 on, up to [`MAX_RETRIES`] times.
@@ -171,16 +192,10 @@ fn backoff(retries: u32) -> Duration {
 }
 
 pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
-    let host = reqwest::Url::parse(url)
-        .ok()
-        .and_then(|url| {
-            Some(format!(
-                "{}:{}",
-                url.host_str()?,
-                url.port_or_known_default()?
-            ))
-        })
-        .unwrap_or_else(|| "the model's server".to_owned());
+    let host = server(url).map_or_else(
+        || "the model's server".to_owned(),
+        |(host, port)| format!("{host}:{port}"),
+    );
     ModelError::Connection(if error.is_timeout() {
         format!(
             "Request timed out. No answer from {host}: check the connection's host, or raise the timeout setting."
@@ -188,24 +203,9 @@ pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError 
     } else {
         format!(
             "Connection error. {host} could not be reached or hung up: {}",
-            chain(error)
+            error_chain(error)
         )
     })
-}
-
-/// An error and its causes; reqwest's own text leaves the causes out.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// An error response's body as it reads in the error: the `error` object as Python prints it, or the plain text.

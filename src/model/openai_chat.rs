@@ -3,8 +3,6 @@
 //! Our own adapter and not `genai`'s, because the arguments of a call must come through as the model wrote them, and
 //! because requests are to be the ones that the Python provider sends.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use chrono::{SecondsFormat, Utc};
 use reqwest::header::{
@@ -13,7 +11,7 @@ use reqwest::header::{
 use serde_json::{Map, Value, json};
 
 use super::chat_providers::{ChatProvider, SendThinking};
-use super::http::{DEFAULT_TIMEOUT, Post, client, post};
+use super::http::{Post, client, post, server, timeout};
 use super::openai_profile::drops_sampling;
 use super::openai_schema;
 use super::prices;
@@ -466,8 +464,7 @@ impl Model for OpenAiChat {
     }
 
     fn server(&self) -> Option<(String, u16)> {
-        let url = reqwest::Url::parse(&self.endpoint.base_url).ok()?;
-        Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+        server(&self.endpoint.base_url)
     }
 
     async fn request(
@@ -475,12 +472,7 @@ impl Model for OpenAiChat {
         messages: &[Message],
         parameters: &RequestParameters,
     ) -> Result<ModelResponse, ModelError> {
-        let timeout = parameters
-            .settings
-            .get("timeout")
-            .and_then(Value::as_f64)
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = timeout(&parameters.settings);
         let request = Post {
             url: self.url(),
             headers: self.headers(&parameters.settings)?,

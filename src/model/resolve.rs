@@ -14,6 +14,7 @@ use crate::airflow::config::Environment;
 use crate::airflow::connection::{Connection, MalformedConnection};
 use crate::airflow::python_text::{repr_str, repr_value};
 use crate::control_plane::resolve::{ResolveError, Resolver};
+use crate::secrets::Masker;
 
 /// The logger of the Python hook, under which these lines stand in a task log.
 const LOGGER: &str =
@@ -189,7 +190,8 @@ pub async fn resolve(
     resolver: &Resolver,
     environment: &Environment,
 ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-    let primary = Llm::of(resolver.connection(choice.llm_conn_id).await?)?;
+    let masker = resolver.masker();
+    let primary = Llm::of(resolver.connection(choice.llm_conn_id).await?, masker)?;
     let conn_id = choice.llm_conn_id;
     let configured = choice
         .model_id
@@ -231,7 +233,7 @@ pub async fn resolve(
                 hook: hook_class(&connection.conn_type),
             });
         }
-        let spare = Llm::of(connection)?;
+        let spare = Llm::of(connection, masker)?;
         if !spare.own_chain()?.is_empty() {
             return Err(ModelChoiceError::NestedChain {
                 conn_id: conn_id.to_owned(),
@@ -302,10 +304,12 @@ struct Llm {
     extra: Map<String, Value>,
     /// The prefix of bare model names.
     platform: Option<&'static str>,
+    /// Learns the keys that come from the environment.
+    masker: Masker,
 }
 
 impl Llm {
-    fn of(connection: Connection) -> Result<Self, ModelChoiceError> {
+    fn of(connection: Connection, masker: &Masker) -> Result<Self, ModelChoiceError> {
         let platform = match connection.conn_type.as_str() {
             "pydanticai" => None,
             "pydanticai_azure" => Some("azure"),
@@ -323,6 +327,7 @@ impl Llm {
             connection,
             extra,
             platform,
+            masker: masker.clone(),
         })
     }
 
@@ -420,7 +425,7 @@ impl Llm {
         let set = |name: &str| environment.get(name).filter(|text| !text.is_empty());
         let token = self
             .text("api_key")
-            .or_else(|| provider.key_env.iter().find_map(|name| set(name)));
+            .or_else(|| self.key_from(provider.key_env, environment));
         let Some(token) = token else {
             return Err(ModelChoiceError::NoBedrockToken {
                 conn_id: self.connection.conn_id.clone(),
@@ -498,6 +503,15 @@ impl Llm {
             .collect()
     }
 
+    /// A key from the worker's environment, which is a secret like any other from now on.
+    fn key_from<'a>(&self, variables: &[&str], environment: &'a Environment) -> Option<&'a str> {
+        let key = variables
+            .iter()
+            .find_map(|name| environment.get(name).filter(|key| !key.is_empty()))?;
+        self.masker.add_secret(key);
+        Some(key)
+    }
+
     /// The connection's password, or a variable of the worker's environment, or a placeholder.
     fn key(
         &self,
@@ -505,13 +519,8 @@ impl Llm {
         placeholder: Option<&str>,
         environment: &Environment,
     ) -> Result<String, ModelChoiceError> {
-        let from_environment = || {
-            variables
-                .iter()
-                .find_map(|name| environment.get(name).filter(|key| !key.is_empty()))
-        };
         self.password()
-            .or_else(from_environment)
+            .or_else(|| self.key_from(variables, environment))
             .or(placeholder)
             .map(str::to_owned)
             .ok_or_else(|| ModelChoiceError::NoKey {

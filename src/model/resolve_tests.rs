@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::control_plane::local::LocalControlPlane;
-use crate::secrets::Masker;
+use crate::secrets::{Masker, SearchPath};
 
 /// Resolves with connections (id, JSON) and further variables in the environment.
 async fn resolved(
@@ -28,7 +28,7 @@ async fn resolved(
         )
         .collect();
     let resolver = Resolver::new(
-        environment.clone(),
+        SearchPath::of_environment(environment.clone()),
         Arc::new(LocalControlPlane::new()),
         Masker::new(),
     );
@@ -116,6 +116,45 @@ async fn names_that_say_no_provider_are_refused_with_the_hooks_texts() {
          API Key field (stored as the password) and the model (e.g. 'openai:gpt-5') in Model."
     );
     assert_eq!(error(llm(), &[]).await, "The conn_id `llm` isn't defined");
+}
+
+#[tokio::test]
+async fn keys_from_the_environment_are_secrets_and_placeholders_are_none() {
+    let llm_of = |model: &str, host: Option<&str>| {
+        json!({"conn_type": "pydanticai", "host": host, "extra": {"model": model}}).to_string()
+    };
+    for (connection, variable, masked) in [
+        (
+            llm_of("deepseek:deepseek-chat", None),
+            "DEEPSEEK_API_KEY",
+            "***",
+        ),
+        (llm_of("anthropic:claude", None), "ANTHROPIC_API_KEY", "***"),
+        (
+            llm_of("openai-chat:x", Some("http://localhost:1/v1")),
+            "UNRELATED",
+            "api-key-not-set",
+        ),
+    ] {
+        let environment: Environment = [
+            ("AIRFLOW_CONN_LLM", connection.as_str()),
+            (variable, "sk-made-up"),
+        ]
+        .into_iter()
+        .collect();
+        let resolver = Resolver::new(
+            SearchPath::of_environment(environment.clone()),
+            Arc::new(LocalControlPlane::new()),
+            Masker::new(),
+        );
+        assert!(resolve(llm(), &resolver, &environment).await.is_ok());
+        let secret = if masked == "***" {
+            "sk-made-up"
+        } else {
+            masked
+        };
+        assert_eq!(resolver.masker().mask_str(secret), masked, "{variable}");
+    }
 }
 
 #[tokio::test]

@@ -11,12 +11,13 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value};
 
 use crate::airflow::config::{Config, ConfigError, Source, sensitive_options};
 use crate::airflow::connection::Connection;
 use crate::airflow::python_text::{JsonStyle, dumps};
+use crate::airflow::url_text;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "***";
@@ -51,15 +52,6 @@ const SENSITIVE_NAMES: [&str; 21] = [
     "webhook_url",
     "proxies",
 ];
-
-/// What `urllib.parse.quote(text, safe="")` leaves alone.
-const QUOTED: AsciiSet = NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-/// The same with the slash left alone too, as in a path.
-const QUOTED_PATH: AsciiSet = QUOTED.remove(b'/');
 
 /// The secrets of one task, or of the whole worker. Clones share them.
 #[derive(Clone)]
@@ -137,6 +129,19 @@ impl Masker {
                 }
             }
         }
+        // Single arguments of a secrets backend, and what its client finds by itself.
+        let environment = config.environment();
+        for prefix in [
+            "AIRFLOW__WORKERS__SECRETS_BACKEND_KWARG__",
+            "AIRFLOW__SECRETS__BACKEND_KWARG__",
+        ] {
+            for (name, value) in environment.with_prefix(prefix) {
+                masker.add_value(&value.into(), name.strip_prefix(prefix));
+            }
+        }
+        if let Some(token) = environment.get("VAULT_TOKEN") {
+            masker.add_secret(token.trim());
+        }
         Ok(masker)
     }
 
@@ -161,7 +166,7 @@ impl Masker {
         }
     }
 
-    /// Registers a secret, with its JSON-escaped, URL-quoted and base64 forms.
+    /// Registers a secret, with its JSON-escaped (also twice: JSON within JSON), URL-quoted and base64 forms.
     ///
     /// A text shorter than `[logging] min_length_masked_secret` is not registered, nor is the word `airflow`.
     pub fn add_secret(&self, secret: &str) {
@@ -170,18 +175,14 @@ impl Masker {
         }
         let mut forms = vec![secret.to_owned()];
         for style in [JsonStyle::LOOSE, JsonStyle::COMPACT] {
-            let quoted = dumps(&Value::from(secret), style);
-            forms.push(
-                quoted
-                    .get(1..quoted.len() - 1)
-                    .unwrap_or_default()
-                    .to_owned(),
-            );
+            let once = escaped(secret, style);
+            forms.extend([JsonStyle::LOOSE, JsonStyle::COMPACT].map(|outer| escaped(&once, outer)));
+            forms.push(once);
         }
-        let quoted = utf8_percent_encode(secret, &QUOTED).to_string();
+        let quoted = utf8_percent_encode(secret, url_text::SEGMENT).to_string();
         forms.push(quoted.replace("%20", "+"));
         forms.push(quoted);
-        forms.push(utf8_percent_encode(secret, &QUOTED_PATH).to_string());
+        forms.push(utf8_percent_encode(secret, url_text::PATH).to_string());
         forms.extend([
             STANDARD.encode(secret),
             STANDARD_NO_PAD.encode(secret),
@@ -395,6 +396,15 @@ impl Masker {
     }
 }
 
+/// A text as it stands between the quotation marks of JSON.
+fn escaped(text: &str, style: JsonStyle) -> String {
+    let quoted = dumps(&Value::from(text), style);
+    quoted
+        .get(1..quoted.len() - 1)
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// Everything below a sensitive name: texts go, numbers, booleans and nulls stay.
 fn redact_all(value: Value, depth: usize) -> Value {
     if depth > MAX_DEPTH {
@@ -497,6 +507,8 @@ mod tests {
             "pä\"ss/w rd\n",
             r#"pä\"ss/w rd\n"#,
             r#"p\u00e4\"ss/w rd\n"#,
+            r#"pä\\\"ss/w rd\\n"#,
+            r#"p\\u00e4\\\"ss/w rd\\n"#,
             "p%C3%A4%22ss%2Fw%20rd%0A",
             "p%C3%A4%22ss/w%20rd%0A",
             "p%C3%A4%22ss%2Fw+rd%0A",
@@ -636,10 +648,18 @@ mod tests {
                 "AIRFLOW__WORKERS__SECRETS_BACKEND_KWARGS",
                 r#"{"token": "made-up-vault", "url": "http://v"}"#,
             ),
+            (
+                "AIRFLOW__SECRETS__BACKEND_KWARG__SECRET_ID",
+                "made-up-secret-id",
+            ),
+            ("AIRFLOW__SECRETS__BACKEND_KWARG__MOUNT_POINT", "airflow-kv"),
+            ("VAULT_TOKEN", "made-up-vault-token"),
         ]);
         assert_eq!(
-            masker.mask_str("made-up-jwt-secret made-up-vault http://v"),
-            "*** *** http://v"
+            masker.mask_str(
+                "made-up-jwt-secret made-up-vault http://v made-up-secret-id airflow-kv made-up-vault-token"
+            ),
+            "*** *** http://v *** airflow-kv ***"
         );
         assert_eq!(format!("{masker:?}").matches("made-up").count(), 0);
     }

@@ -152,3 +152,21 @@ pub fn python_repr(value: &Value) -> String {
         other => super::templates::values::repr(&super::templates::values::from_wire(other)),
     }
 }
+
+/// The name of the class that a value in wire form has in Python.
+#[must_use]
+pub fn python_class(value: &Value) -> String {
+    match value {
+        Value::Null => "NoneType".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) if number.is_f64() => "float".to_owned(),
+        Value::Number(_) => "int".to_owned(),
+        Value::String(_) => "str".to_owned(),
+        Value::Array(_) => "list".to_owned(),
+        Value::Object(map) => match map.get("__classname__") {
+            Some(Value::String(class)) => class.trim_start_matches("builtins.").to_owned(),
+            Some(other) => python_repr(other),
+            None => "dict".to_owned(),
+        },
+    }
+}

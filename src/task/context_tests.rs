@@ -15,7 +15,9 @@ use crate::airflow::execution::{DagRun, TaskInstance, TiRunContext};
 use crate::airflow::supervisor::TaskRequest;
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
+use crate::control_plane::resolve::Resolver;
 use crate::dag::definitions::{Dag, DagFile, Task};
+use crate::secrets::{Masker, SearchPath};
 
 pub(super) fn dag(tasks: &Value, dag_params: &Value, schema: &Value) -> Dag {
     let file: DagFile = serde_json::from_value(json!({"dags": [{
@@ -74,6 +76,23 @@ pub(super) fn run_context() -> TiRunContext {
     }
 }
 
+/// A task's services over this control plane, with an empty environment.
+pub(super) fn services(plane: LocalControlPlane, ti: TaskInstance) -> Services {
+    let environment: Environment = [("AIRFLOW_HOME", "/nowhere")].into_iter().collect();
+    let plane: Arc<dyn ControlPlane> = Arc::new(plane);
+    let resolver = Resolver::new(
+        SearchPath::of_environment(environment.clone()),
+        Arc::clone(&plane),
+        Masker::new(),
+    );
+    Services::new(
+        plane,
+        Arc::new(Config::new(environment)),
+        resolver,
+        Arc::new(ti),
+    )
+}
+
 async fn xcom(
     plane: &LocalControlPlane,
     task_id: &str,
@@ -118,17 +137,7 @@ async fn render_all(sources: Vec<String>) -> Vec<Result<String, TemplateError>> 
     xcom(&plane, "up", "other", None, json!("o")).await;
     xcom(&plane, "mapped", "return_value", Some(0), json!("m0")).await;
     xcom(&plane, "mapped", "return_value", Some(1), json!(["m1"])).await;
-    let config = Config::new(
-        [("AIRFLOW_HOME", "/nowhere")]
-            .into_iter()
-            .collect::<Environment>(),
-    );
-    let services = Services::new(
-        Arc::new(plane),
-        Arc::new(config),
-        crate::secrets::Masker::new(),
-        Arc::new(task_instance("t", -1)),
-    );
+    let services = services(plane, task_instance("t", -1));
     tokio::task::spawn_blocking(move || {
         let dag = dag(&json!([task_json("t")]), &json!({"n": 1}), &json!({}));
         let run = run_context();

@@ -185,19 +185,14 @@ pub fn arguments(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use pretty_assertions::assert_eq;
     use serde_json::json;
 
     use super::*;
-    use crate::airflow::config::{Config, Environment};
     use crate::airflow::supervisor::TaskRequest;
     use crate::control_plane::ControlPlane;
     use crate::control_plane::local::LocalControlPlane;
-    use crate::secrets::Masker;
-    use crate::task::context_tests::{dag, task_instance, task_json};
-    use crate::task::services::Services;
+    use crate::task::context_tests::{dag, services, task_instance, task_json};
 
     /// Resolves with an upstream task `up` whose result is `upstream`.
     async fn with_upstream<T: Send + 'static>(
@@ -216,17 +211,7 @@ mod tests {
             mapped_length: None,
         };
         plane.handle(set).await.unwrap();
-        let config = Config::new(
-            [("AIRFLOW_HOME", "/nowhere")]
-                .into_iter()
-                .collect::<Environment>(),
-        );
-        let services = Services::new(
-            Arc::new(plane),
-            Arc::new(config),
-            Masker::new(),
-            Arc::new(task_instance("t", 0)),
-        );
+        let services = services(plane, task_instance("t", 0));
         tokio::task::spawn_blocking(move || {
             let dag = dag(
                 &json!([task_json("up"), task_json("t")]),

@@ -19,7 +19,8 @@ use super::startup::{self, StartupError};
 use crate::airflow::config::{Config, ConfigError};
 use crate::airflow::supervisor::{ErrorResponse, StartupDetails, TaskRequest};
 use crate::control_plane::ControlPlane;
-use crate::secrets::Masker;
+use crate::control_plane::resolve::Resolver;
+use crate::secrets::{BackendError, Masker, SearchPath};
 use crate::telemetry::{TaskSpan, Telemetry, propagate};
 
 /// Why a task process ends without having said how its task ended.
@@ -36,6 +37,8 @@ pub enum ProcessError {
     Comms(#[from] CommsError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Secrets(#[from] BackendError),
     /// The supervisor died. Airflow gives the task to somebody else, so that this try must not go on.
     #[error("the supervisor is gone; the task is given up")]
     SupervisorGone,
@@ -131,7 +134,17 @@ async fn task(
     telemetry: &Telemetry,
 ) -> Result<(), ProcessError> {
     let ti = Arc::new(details.ti.clone());
-    let services = Services::new(Arc::clone(&control_plane), Arc::clone(&config), masker, ti);
+    let resolver = Resolver::new(
+        SearchPath::from_config(&config)?,
+        Arc::clone(&control_plane),
+        masker,
+    );
+    let services = Services::new(
+        Arc::clone(&control_plane),
+        Arc::clone(&config),
+        resolver,
+        ti,
+    );
     let host = Arc::new(TaskHost::new(services.clone(), log.clone()));
     let load_host = Arc::clone(&host);
     let begin = details.clone();

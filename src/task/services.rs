@@ -12,7 +12,6 @@ use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskReques
 use crate::control_plane::ControlPlane;
 use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::host::XComQuery;
-use crate::secrets::Masker;
 
 /// The key under which a task's result is pushed.
 pub const RETURN_VALUE: &str = "return_value";
@@ -57,14 +56,9 @@ impl Services {
     pub fn new(
         control_plane: Arc<dyn ControlPlane>,
         config: Arc<Config>,
-        masker: Masker,
+        resolver: Resolver,
         ti: Arc<TaskInstance>,
     ) -> Self {
-        let resolver = Resolver::new(
-            config.environment().clone(),
-            Arc::clone(&control_plane),
-            masker,
-        );
         Self {
             control_plane,
             runtime: Handle::current(),
@@ -121,7 +115,7 @@ impl Services {
         )
     }
 
-    /// A connection: from the environment, else from the control plane. Blocks.
+    /// A connection: from the worker's own places, else from the control plane. Blocks.
     ///
     /// # Errors
     /// There is none, or it can't be had.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::arguments::python_repr;
+use super::arguments::{python_class, python_repr};
 use super::failure::Failure;
 use crate::agent::UsageLimits;
 use crate::airflow::python_text::repr_str;
@@ -47,7 +47,7 @@ pub fn usage_limits(rendered: &Value) -> Result<Option<UsageLimits>, Failure> {
                 "TypeError",
                 format!(
                     "usage_limits must be a UsageLimits, a dict, or None (got {}: {shown}); {ADVICE}",
-                    class(other)
+                    python_class(other)
                 ),
             ));
         }
@@ -77,18 +77,6 @@ pub fn usage_limits(rendered: &Value) -> Result<Option<UsageLimits>, Failure> {
         }
     }
     Ok(Some(limits))
-}
-
-fn class(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "NoneType",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.to_string().contains(['.', 'e', 'E']) => "float",
-        Value::Number(_) => "int",
-        Value::String(_) => "str",
-        Value::Array(_) => "list",
-        Value::Object(_) => "dict",
-    }
 }
 
 fn must(field: &str, what: &str, shown: &str) -> Failure {
@@ -128,7 +116,7 @@ fn integer(field: &str, value: &Value) -> Result<Option<u64>, Failure> {
             return Err(must(
                 field,
                 "a number",
-                &format!("{}: {}", class(other), python_repr(other)),
+                &format!("{}: {}", python_class(other), python_repr(other)),
             ));
         }
     };
@@ -176,7 +164,7 @@ fn decimal(field: &str, value: &Value) -> Result<Option<crate::agent::cost::Cost
             return Err(must(
                 field,
                 "a number",
-                &format!("{}: {}", class(other), python_repr(other)),
+                &format!("{}: {}", python_class(other), python_repr(other)),
             ));
         }
     };
@@ -213,7 +201,7 @@ fn boolean(field: &str, value: &Value) -> Result<bool, Failure> {
         other => Err(must(
             field,
             "a bool",
-            &format!("{}: {}", class(other), python_repr(other)),
+            &format!("{}: {}", python_class(other), python_repr(other)),
         )),
     }
 }

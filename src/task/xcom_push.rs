@@ -3,7 +3,7 @@
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::arguments::python_repr;
+use super::arguments::python_class;
 use super::services::{RETURN_VALUE, Services};
 use crate::airflow::supervisor::{ErrorResponse, TaskRequest};
 use crate::airflow::xcom::{UnsendableValue, check_wire};
@@ -127,34 +127,14 @@ fn length(value: &Value) -> Option<u64> {
     }
 }
 
-fn python_class(value: &Value) -> String {
-    match value {
-        Value::Null => "NoneType".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) if number.is_f64() => "float".to_owned(),
-        Value::Number(_) => "int".to_owned(),
-        Value::String(_) => "str".to_owned(),
-        Value::Array(_) => "list".to_owned(),
-        Value::Object(map) => match map.get("__classname__") {
-            Some(Value::String(class)) => class.trim_start_matches("builtins.").to_owned(),
-            Some(other) => python_repr(other),
-            None => "dict".to_owned(),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use pretty_assertions::assert_eq;
     use serde_json::json;
 
     use super::*;
-    use crate::airflow::config::{Config, Environment};
     use crate::control_plane::local::LocalControlPlane;
-    use crate::secrets::Masker;
-    use crate::task::context_tests::{task_instance, task_json};
+    use crate::task::context_tests::{services, task_instance, task_json};
 
     fn pushed(
         task: Value,
@@ -167,17 +147,7 @@ mod tests {
             .unwrap()
             .extend(task.as_object().unwrap().clone());
         let task: Task = serde_json::from_value(whole).unwrap();
-        let config = Config::new(
-            [("AIRFLOW_HOME", "/nowhere")]
-                .into_iter()
-                .collect::<Environment>(),
-        );
-        let services = Services::new(
-            Arc::new(LocalControlPlane::new()),
-            Arc::new(config),
-            Masker::new(),
-            Arc::new(task_instance("t", -1)),
-        );
+        let services = services(LocalControlPlane::new(), task_instance("t", -1));
         requests(&task, mapped, result, &services)
             .map(|requests| {
                 requests

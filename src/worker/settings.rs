@@ -8,10 +8,11 @@ use reqwest::Url;
 use super::edge_api::{EdgeApi, Signing};
 use super::log_file::LogFolder;
 use crate::airflow::config::{Config, ConfigError};
+use crate::airflow::url_text::without_userinfo;
 use crate::control_plane::execution_api::ExecutionApiSettings;
 use crate::control_plane::http::{self, HttpClientError};
 use crate::control_plane::retry::{RetryPolicy, heartbeat_timeout};
-use crate::secrets::Masker;
+use crate::secrets::{BackendError, Masker, SearchPath};
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
 
@@ -40,6 +41,8 @@ pub struct Settings {
     pub execution: ExecutionApiSettings,
     /// `[edge] job_poll_interval`.
     pub poll_interval: Duration,
+    /// How long a proxy that knows no Edge API is believed to wait for its server to start.
+    pub proxy_patience: Duration,
     /// `[edge] heartbeat_interval`.
     pub heartbeat_interval: Duration,
     /// `[edge] drain_timeout_sec`; `None` waits for ever.
@@ -72,6 +75,9 @@ pub enum SettingsError {
     /// The HTTP client can't be made.
     #[error(transparent)]
     Http(#[from] HttpClientError),
+    /// The secrets backend that tasks are to ask is unknown or wrongly set up.
+    #[error(transparent)]
+    Secrets(#[from] BackendError),
     /// A URL that is none.
     #[error("{option} is {value:?}, which is not a URL: {source}")]
     Url {
@@ -129,11 +135,15 @@ impl Settings {
         {
             return Err(SettingsError::Queues);
         }
+        // Better now than in every task.
+        SearchPath::from_config(config)?;
         let timeout = config.get_seconds("workers", "execution_api_timeout")?;
         let http = http::client(config, timeout)?;
         let api_url = config.required("edge", "api_url")?;
         if api_url.ends_with('/') {
-            return Err(SettingsError::ApiUrl(api_url));
+            return Err(SettingsError::ApiUrl(
+                without_userinfo(&api_url).into_owned(),
+            ));
         }
         let execution_url = match config.text("core", "execution_api_server_url")? {
             Some(url) => url,
@@ -191,6 +201,7 @@ impl Settings {
             poll_interval: config
                 .get_seconds("edge", "job_poll_interval")?
                 .max(Duration::from_millis(50)),
+            proxy_patience: Duration::from_secs(120),
             heartbeat_interval: config
                 .get_seconds("edge", "heartbeat_interval")?
                 .max(Duration::from_millis(50)),
@@ -235,7 +246,7 @@ impl Settings {
 fn url(option: &'static str, value: String) -> Result<Url, SettingsError> {
     Url::parse(&value).map_err(|source| SettingsError::Url {
         option,
-        value,
+        value: without_userinfo(&value).into_owned(),
         source,
     })
 }

@@ -17,5 +17,6 @@ mod databases;
 mod local_run;
 mod parity;
 mod provider_examples;
+mod secrets_backends;
 mod sql_corpus;
 mod task_process;

@@ -18,9 +18,10 @@ use crate::airflow::supervisor::{StartupDetails, TaskRequest};
 use crate::cli::dag_files::{CurrentTask, Place};
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::{LocalControlPlane, XComPlace};
+use crate::control_plane::resolve::Resolver;
 use crate::dag::Interpreter;
 use crate::dag::definitions::{Dag, Task};
-use crate::secrets::Masker;
+use crate::secrets::{Masker, SearchPath};
 use crate::supervisor::{
     FinalState, Limits, LogSink, StopReason, StopSender, SupervisedTask, TaskCommand, TaskLog,
     TaskProcess, run_task, stop_channel,
@@ -45,6 +46,7 @@ pub struct DagRunner {
     pub plane: Arc<LocalControlPlane>,
     pub config: Arc<Config>,
     pub masker: Masker,
+    pub search_path: SearchPath,
     pub interpreter: Arc<Interpreter>,
     pub current: CurrentTask,
     pub display: Arc<Display>,
@@ -231,10 +233,16 @@ impl DagRunner {
 
     async fn expansion_count(&self, task: &Task) -> Result<Option<usize>, String> {
         let details = self.startup_details(task, &uuid::Uuid::now_v7().to_string(), -1, 1);
-        let services = Services::new(
-            Arc::clone(&self.plane) as Arc<dyn ControlPlane>,
-            Arc::clone(&self.config),
+        let plane = Arc::clone(&self.plane) as Arc<dyn ControlPlane>;
+        let resolver = Resolver::new(
+            self.search_path.clone(),
+            Arc::clone(&plane),
             self.masker.clone(),
+        );
+        let services = Services::new(
+            plane,
+            Arc::clone(&self.config),
+            resolver,
             Arc::new(details.ti.clone()),
         );
         self.current.set(services.clone());

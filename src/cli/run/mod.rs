@@ -23,7 +23,7 @@ use crate::airflow::config::Config;
 use crate::control_plane::ControlPlane;
 use crate::control_plane::resolve::Resolver;
 use crate::dag::definitions::{Dag, DagFile};
-use crate::secrets::Masker;
+use crate::secrets::{Masker, SearchPath};
 
 /// Run a Dag's tasks here and now, in the order of their dependencies: no Airflow, no network, no key needed.
 ///
@@ -134,8 +134,9 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
     let place = Place::of(&arguments.dag_file, &config)?;
     let plane = dag_files::control_plane(&place)?;
     let masker = Masker::from_config(&config)?;
+    let search_path = SearchPath::from_config(&config)?;
     let resolver = Resolver::new(
-        config.environment().clone(),
+        search_path.clone(),
         Arc::clone(&plane) as Arc<dyn ControlPlane>,
         masker.clone(),
     );
@@ -174,6 +175,7 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
         plane,
         config,
         masker,
+        search_path,
         interpreter: Arc::new(interpreter),
         current,
         display: Arc::new(if arguments.json {

@@ -1,18 +1,12 @@
 //! Which call of the Execution API answers which request of a task, and how its answer is read.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{Answer as HttpAnswer, ApiError};
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
-
-/// Everything but RFC 3986's unreserved characters is encoded.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+use crate::airflow::url_text::SEGMENT;
 
 /// One HTTP call, below the base URL.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ class Worker:
         concurrency: int = 4,
         env: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
+        without: Sequence[str] = (),
     ) -> None:
         self.airflow = airflow
         self.name = name
@@ -57,6 +58,8 @@ class Worker:
             "AIRFLOW__EDGE__HEARTBEAT_INTERVAL": "5",
             **(env or {}),
         }
+        for variable in without:
+            del self.env[variable]
         if KIND == "python":
             # Forked from the worker's event loop, pydantic-ai refuses to run: "This event loop is already running".
             self.env["AIRFLOW__CORE__EXECUTE_TASKS_NEW_PYTHON_INTERPRETER"] = "True"
