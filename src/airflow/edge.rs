@@ -3,7 +3,7 @@
 use std::fmt;
 
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::execution::{BundleInfo, TaskInstance};
@@ -80,20 +80,39 @@ pub struct WorkerQueuesBody {
     pub supports_task_instance_uuid: bool,
 }
 
-/// `EdgeJobFetched`: a job for this worker.
-#[derive(Clone, Debug, Deserialize)]
+/// `EdgeJobFetched`: a job for this worker. Of a malformed one as much is read as a report about it takes.
+#[derive(Clone, Deserialize)]
 pub struct EdgeJobFetched {
     #[serde(flatten)]
     pub key: JobKey,
-    /// The workload, as it came; [`Workload::read`] understands it.
+    /// The workload, as it came; [`Workload::read`] understands it. Holds a token.
+    #[serde(default)]
     pub command: Value,
     /// Slots it takes (`pool_slots` of the task).
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "slots")]
     pub concurrency_slots: u32,
+}
+
+impl fmt::Debug for EdgeJobFetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EdgeJobFetched")
+            .field("key", &self.key)
+            .field("concurrency_slots", &self.concurrency_slots)
+            .finish_non_exhaustive()
+    }
 }
 
 fn one() -> u32 {
     1
+}
+
+/// A number of slots that makes no sense is one slot.
+fn slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value
+        .as_u64()
+        .and_then(|slots| u32::try_from(slots).ok())
+        .unwrap_or(1))
 }
 
 /// What the server calls a job by.
@@ -202,6 +221,24 @@ mod tests {
         };
         assert_eq!(task.ti.queue.as_deref(), Some("agents"));
         assert!(!format!("{task:?}").contains("made-up"));
+        let job: EdgeJobFetched =
+            serde_json::from_value(serde_json::from_str(FETCHED).unwrap()).unwrap();
+        assert!(!format!("{job:?}").contains("made-up"));
+    }
+
+    #[test]
+    fn a_malformed_job_is_read_as_far_as_its_key() {
+        let mut job: Value = serde_json::from_str(FETCHED).unwrap();
+        job.as_object_mut().unwrap().remove("command");
+        for slots in [json!(-1), json!("2"), json!(1e300), Value::Null] {
+            job["concurrency_slots"] = slots;
+            let job: EdgeJobFetched = serde_json::from_value(job.clone()).unwrap();
+            assert_eq!(
+                (job.key.dag_id.as_str(), job.concurrency_slots),
+                ("agents", 1)
+            );
+            assert!(Workload::read(job.command).is_err());
+        }
     }
 
     #[test]

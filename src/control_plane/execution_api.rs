@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::{SecondsFormat, Utc};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::retry::RetryPolicy;
+use crate::airflow::error_chain::error_chain;
 use crate::airflow::execution::TiRunContext;
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
-use crate::control_plane::http::error_chain;
 use routes::Call;
 
 /// The version of the API that is asked for; an older one would lack the state stores.
@@ -60,7 +60,7 @@ pub struct ExecutionApi {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The server refused. Not repeated, except for statuses of 500 and above.
+    /// The server refused. Not repeated, except for 429 and statuses of 500 and above.
     #[error("the API server answered {method} {path} with {status}: {detail}")]
     Refused {
         /// HTTP method.
@@ -97,6 +97,9 @@ pub enum ApiError {
     /// An id that no path can carry.
     #[error("{0:?} can't be part of a URL path")]
     Unaddressable(String),
+    /// A token that is none.
+    #[error("the token that came with the job can't stand in an HTTP header")]
+    Token,
 }
 
 impl ApiError {
@@ -106,6 +109,16 @@ impl ApiError {
         match self {
             Self::Refused { status, .. } => Some(*status),
             _ => None,
+        }
+    }
+
+    /// Is it in vain to ask again?
+    fn is_final(&self) -> bool {
+        match self {
+            // Airflow's own client gives up at 429, which a proxy may say to a whole worker, and loses a task's state.
+            Self::Refused { status, .. } => *status < 500 && *status != 429,
+            Self::Unreachable { .. } => false,
+            Self::Unreadable { .. } | Self::Unaddressable(_) | Self::Token => true,
         }
     }
 
@@ -214,9 +227,7 @@ impl ExecutionApi {
             attempts += 1;
             let error = match self.attempt(&call, carrier, attempts).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if error.status().is_some_and(|status| status < 500) => {
-                    return Err(error);
-                }
+                Err(error) if error.is_final() => return Err(error),
                 Err(error) => error,
             };
             let Some(wait) = self
@@ -253,7 +264,10 @@ impl ExecutionApi {
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
         }
-        let authorization = format!("Bearer {}", self.token().expose_secret());
+        let mut authorization =
+            HeaderValue::try_from(format!("Bearer {}", self.token().expose_secret()))
+                .map_err(|_| ApiError::Token)?;
+        authorization.set_sensitive(true);
         let mut request = self
             .settings
             .http
@@ -262,7 +276,10 @@ impl ExecutionApi {
             .header("airflow-api-version", API_VERSION)
             .header("correlation-id", uuid::Uuid::now_v7().to_string());
         for (name, value) in carrier.into_iter().flatten() {
-            if matches!(name.as_str(), "traceparent" | "tracestate") {
+            // The task's own words: what can't stand in a header costs the span its parent and nothing else.
+            if matches!(name.as_str(), "traceparent" | "tracestate")
+                && let Ok(value) = HeaderValue::from_str(value)
+            {
                 request = request.header(name, value);
             }
         }

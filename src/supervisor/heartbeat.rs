@@ -58,7 +58,7 @@ pub async fn keep_alive(
                 stop_task(stop, server_terminated(detail));
                 return;
             }
-            ApiError::Refused { status, .. } if *status < 500 => refused += 1,
+            ApiError::Refused { status, .. } if *status < 500 && *status != 429 => refused += 1,
             _ => {}
         }
         let silence = last_success.elapsed();

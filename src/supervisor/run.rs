@@ -21,6 +21,7 @@ use super::task_process::TaskProcess;
 use crate::airflow::frame::FrameError;
 use crate::airflow::supervisor::{StartupDetails, TaskRequest};
 use crate::control_plane::ControlPlane;
+use crate::secrets::Masker;
 
 /// The longest line kept whole, of the logs socket and of stdout and stderr, in bytes.
 const MAX_LINE: usize = 4 * 1024 * 1024;
@@ -171,13 +172,13 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
     let (stdout, stderr) = process.take_output();
     if let Some(stdout) = stdout {
         let log = log.clone();
-        readers.spawn(read_lines(stdout, move |line| {
+        readers.spawn(read_lines(stdout, log.masker().clone(), move |line| {
             log.captured("task.stdout", "info", line)
         }));
     }
     if let Some(stderr) = stderr {
         let log = log.clone();
-        readers.spawn(read_lines(stderr, move |line| {
+        readers.spawn(read_lines(stderr, log.masker().clone(), move |line| {
             log.captured("task.stderr", "error", line)
         }));
     }
@@ -187,7 +188,9 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
     match process.connect(limits.startup).await {
         Ok((comm, logs)) => {
             let to_log = log.clone();
-            readers.spawn(read_lines(logs, move |line| to_log.forward(line)));
+            readers.spawn(read_lines(logs, log.masker().clone(), move |line| {
+                to_log.forward(line)
+            }));
             server.spawn(serve(
                 comm,
                 startup,
@@ -441,7 +444,7 @@ fn say_how_it_died(log: &TaskLog, status: Option<ExitStatus>, level: &str) {
     }
 }
 
-async fn read_lines<R, F>(reader: R, take: F)
+async fn read_lines<R, F>(reader: R, masker: Masker, take: F)
 where
     R: AsyncRead + Unpin,
     F: Fn(&[u8]),
@@ -451,13 +454,13 @@ where
         match read_line(&mut reader, MAX_LINE).await {
             Ok(Some(line)) if line.cut == 0 => take(&line.bytes),
             Ok(Some(line)) => {
-                // No JSON any more: it goes into the log as text.
-                let (head, _) = line.bytes.split_at(line.bytes.len().min(64 * 1024));
-                let note = format!(
-                    " ... ({} bytes of this line are left out)",
-                    line.bytes.len() - head.len() + line.cut
-                );
-                take(&[head, note.as_bytes()].concat());
+                // No JSON any more: it goes into the log as text. Masked first: of a secret that is cut in two nothing
+                // may be left.
+                let text = String::from_utf8_lossy(&line.bytes);
+                let text = masker.mask_str(&text);
+                let (head, _) = text.split_at(text.floor_char_boundary(64 * 1024));
+                let left_out = line.bytes.len().saturating_sub(head.len()) + line.cut;
+                take(format!("{head} ... ({left_out} bytes of this line are left out)").as_bytes());
             }
             Ok(None) => return,
             Err(error) => {

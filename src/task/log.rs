@@ -263,7 +263,9 @@ impl TaskLogger {
                 .into(),
         );
         record.insert("level".to_owned(), level.name().into());
-        record.insert("event".to_owned(), cut(event).into());
+        // Masked first: of a secret that is cut in two nothing may be left.
+        let event = cut(&self.0.masker.mask_str(event));
+        record.insert("event".to_owned(), event.into());
         record.insert("logger".to_owned(), logger.into());
         for (key, value) in self.0.bound.get().into_iter().flatten() {
             record.insert(key.clone(), value.clone());

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER};
+use percent_encoding::utf8_percent_encode;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -14,15 +14,9 @@ use serde_json::{Value, json};
 use crate::airflow::edge::{
     EdgeJobFetched, JobKey, PushLogsBody, WorkerQueuesBody, WorkerSetStateReturn, WorkerStateBody,
 };
-use crate::control_plane::http::error_chain;
+use crate::airflow::error_chain::error_chain;
+use crate::airflow::url_text::{SEGMENT, without_userinfo};
 use crate::control_plane::retry::RetryPolicy;
-
-/// Everything but RFC 3986's unreserved characters is encoded.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// How requests are signed: `[api_auth]`.
 #[derive(Clone, Debug)]
@@ -86,14 +80,16 @@ pub enum EdgeError {
     Secret,
     /// 404 or 405 without the API.
     #[error(
-        "there is no Edge API at {url} ({status}): set [edge] api_enabled = True on the API server and let \
-         [edge] api_url (--api-url) end in /edge_worker/v1/rpcapi"
+        "there is no Edge API at {url} ({status}): install apache-airflow-providers-edge3 on the API server, set \
+         [edge] api_enabled = True there, and let [edge] api_url (--api-url) end in /edge_worker/v1/rpcapi"
     )]
     NotThere {
         /// What was asked for.
         url: String,
         /// HTTP status.
         status: u16,
+        /// Is this Airflow's own answer, and not that of a proxy before it?
+        airflows: bool,
     },
     /// 404 for a worker the server has forgotten.
     #[error("the API server does not know this worker (any more)")]
@@ -154,6 +150,18 @@ impl EdgeError {
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
             _ => false,
         }
+    }
+
+    /// Does a proxy say that there is nothing? It may say so while the server behind it starts.
+    #[must_use]
+    pub fn is_a_proxys(&self) -> bool {
+        matches!(
+            self,
+            Self::NotThere {
+                airflows: false,
+                ..
+            }
+        )
     }
 
     /// Is the server away?
@@ -262,6 +270,12 @@ impl EdgeApi {
             signing,
             retry,
         }
+    }
+
+    /// The same client with another policy for reports about jobs and pieces of logs.
+    #[cfg(test)]
+    pub(super) fn with_retry(self, retry: RetryPolicy) -> Self {
+        Self { retry, ..self }
     }
 
     /// Registers the worker. One attempt.
@@ -391,10 +405,14 @@ impl EdgeApi {
         url.set_path(&format!("{folder}/{}", rpc.encoded));
         url.set_query(None);
         let unreachable = |reason: String| EdgeError::Unreachable {
-            url: self.base.to_string(),
+            url: without_userinfo(self.base.as_str()).into_owned(),
             reason,
         };
         let token = self.signing.token(&rpc.claim, Utc::now())?;
+        // Always of characters that a header may hold: a JSON web token.
+        let mut token =
+            HeaderValue::try_from(token).map_err(|error| unreachable(error.to_string()))?;
+        token.set_sensitive(true);
         let mut request = self
             .http
             .request(method.clone(), url.clone())
@@ -453,15 +471,17 @@ impl EdgeApi {
                 match detail {
                     // A route that is not there answers "Not Found".
                     Some(detail) if detail != "Not Found" => EdgeError::UnknownWorker,
-                    _ => EdgeError::NotThere {
-                        url: url.to_string(),
+                    detail => EdgeError::NotThere {
+                        url: without_userinfo(url.as_str()).into_owned(),
                         status,
+                        airflows: detail.is_some(),
                     },
                 }
             }
             405 => EdgeError::NotThere {
-                url: url.to_string(),
+                url: without_userinfo(url.as_str()).into_owned(),
                 status,
+                airflows: detail.is_some(),
             },
             _ => EdgeError::Refused {
                 method,

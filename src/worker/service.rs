@@ -1,6 +1,7 @@
 //! The life of a worker: register, then heartbeats and jobs until it is told to end.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::edge_api::EdgeError;
 use super::job::run_job;
 use super::settings::Settings;
-use super::state::Mode;
-use crate::airflow::edge::{EdgeJobFetched, WorkerQueuesBody, WorkerState, WorkerStateBody};
+use super::state::{Changes, Mode};
+use crate::airflow::edge::{
+    EdgeJobFetched, WorkerQueuesBody, WorkerSetStateReturn, WorkerState, WorkerStateBody,
+};
 use crate::supervisor::heartbeat::stop_task;
 use crate::supervisor::{StopReason, StopSender, stop_channel};
 
@@ -54,6 +57,40 @@ struct Worker {
     running: HashMap<Id, Job>,
     started: String,
     versions_match: bool,
+    drain: Drain,
+    /// Does the server know this worker?
+    registered: bool,
+    /// Why the server takes this worker no longer. It ends when its jobs have ended.
+    refused: Option<EdgeError>,
+    heartbeat_at: Instant,
+    fetch_at: Instant,
+    patience: ExponentialBackoff,
+}
+
+/// How far the end of the worker has come.
+#[derive(Default)]
+struct Drain {
+    /// How often it was told to end.
+    told: u32,
+    /// When running tasks are asked to end.
+    terminate_at: Option<Instant>,
+    /// When they are killed.
+    give_up_at: Option<Instant>,
+}
+
+/// What the server said.
+enum Answer {
+    Registered(Result<(), EdgeError>),
+    /// To a heartbeat that reported this state.
+    Beaten(WorkerState, Result<WorkerSetStateReturn, EdgeError>),
+    Fetched(Result<Option<EdgeJobFetched>, EdgeError>),
+}
+
+/// A request on its way.
+struct Request {
+    answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
+    /// By the time the answer to such a one travels, the server has given a job away: it is never dropped.
+    is_fetch: bool,
 }
 
 /// Runs a worker until `shutdown` and the end of its jobs.
@@ -62,6 +99,7 @@ struct Worker {
 /// [`WorkerError::Refused`] when the server will never take this worker as it is; the text says what to change.
 pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), WorkerError> {
     let mode = Mode::new(settings.queues.clone(), settings.concurrency);
+    let now = Instant::now();
     let mut worker = Worker {
         settings: Arc::new(settings),
         mode,
@@ -72,11 +110,21 @@ pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), Worke
             .format("%Y-%m-%dT%H:%M:%S%.6f")
             .to_string(),
         versions_match: true,
+        drain: Drain::default(),
+        registered: true,
+        refused: None,
+        heartbeat_at: now,
+        fetch_at: now,
+        patience: patience(),
     };
     if !worker.register(&mut shutdown).await? {
         return Ok(());
     }
     let end = worker.serve(&mut shutdown).await;
+    if let Some(error) = worker.refused.take() {
+        // The name may be another worker's by now: nothing is said about it.
+        return end.and(Err(error.into()));
+    }
     worker.say_goodbye().await;
     end
 }
@@ -99,6 +147,7 @@ impl Worker {
     /// Registers, however long it takes until the server is there. `false`: told to end meanwhile.
     async fn register(&mut self, shutdown: &mut Shutdown) -> Result<bool, WorkerError> {
         let mut patience = patience();
+        let begun = Instant::now();
         loop {
             let body = self.body(WorkerState::Starting);
             let attempt = self.settings.edge.register(&self.settings.name, &body);
@@ -108,7 +157,11 @@ impl Worker {
             };
             match result {
                 Ok(()) => break,
-                Err(error) if error.is_transient() => {
+                Err(error)
+                    if error.is_transient()
+                        || error.is_a_proxys()
+                            && begun.elapsed() < self.settings.proxy_patience =>
+                {
                     let wait = next_wait(&mut patience);
                     tracing::warn!(%error, "not registered yet; trying again in {:.1} s", wait.as_secs_f64());
                     tokio::select! {
@@ -119,6 +172,11 @@ impl Worker {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.say_registered();
+        Ok(true)
+    }
+
+    fn say_registered(&self) {
         let queues = self
             .mode
             .queues
@@ -129,209 +187,238 @@ impl Worker {
             self.settings.name,
             self.mode.concurrency
         );
-        Ok(true)
     }
 
+    /// Heartbeats and jobs until the end. Signals, deadlines and the ends of jobs are seen to while a request is on its
+    /// way, however long that takes.
     async fn serve(&mut self, shutdown: &mut Shutdown) -> Result<(), WorkerError> {
-        let mut patience_left = patience();
-        let mut heartbeat_at = Instant::now();
-        let mut fetch_at = Instant::now();
-        let mut terminate_at: Option<Instant> = None;
-        let mut give_up_at: Option<Instant> = None;
-        let mut told = 0;
+        let mut request: Option<Request> = None;
+        let far = Instant::now() + Duration::from_secs(86_400 * 365);
         loop {
-            // The server is asked first, and told about the end of jobs in between.
             if self.mode.draining && self.running.is_empty() {
-                return Ok(());
+                let droppable = |request: &Request| self.drain.told >= 2 && !request.is_fetch;
+                if request.as_ref().is_none_or(droppable) {
+                    return Ok(());
+                }
             }
-            let now = Instant::now();
-            let round = async {
-                if heartbeat_at <= now {
-                    return Some(self.heartbeat().await.map(Round::Beaten));
-                }
-                if fetch_at <= now && self.may_fetch() {
-                    return Some(self.fetch().await.map(Round::Fetched));
-                }
-                None
+            if request.is_none() {
+                request = self.next_request();
+            }
+            let next = match &request {
+                Some(_) => far,
+                None if self.may_fetch() => self.heartbeat_at.min(self.fetch_at),
+                None if self.refused.is_some() => far,
+                None => self.heartbeat_at,
             };
-            // Never dropped half-way: the server has given the job away by the time its answer is on the way.
-            let round = round.await;
-            while shutdown.try_recv().is_ok() {
-                told += 1;
-                self.drain(told, &mut terminate_at, &mut give_up_at);
-                heartbeat_at = Instant::now();
+            let Drain {
+                terminate_at,
+                give_up_at,
+                ..
+            } = self.drain;
+            tokio::select! {
+                answer = answer(&mut request) => {
+                    request = None;
+                    self.take(answer);
+                }
+                Some(()) = shutdown.recv() => self.told_to_end(),
+                Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
+                    let id = match &ended {
+                        Ok((id, ())) => *id,
+                        Err(error) => {
+                            tracing::error!(%error, "a job's supervisor failed");
+                            error.id()
+                        }
+                    };
+                    self.running.remove(&id);
+                    // A slot is free, and the next task may be waiting for just that.
+                    self.fetch_at = Instant::now();
+                    self.report_soon();
+                }
+                () = sleep_until(terminate_at.unwrap_or(far)), if terminate_at.is_some() => {
+                    self.terminate("The worker's drain timeout ([edge] drain_timeout_sec) has expired; terminating the task");
+                }
+                () = sleep_until(give_up_at.unwrap_or(far)), if give_up_at.is_some() => {
+                    let left = self.running.len();
+                    self.jobs.shutdown().await;
+                    self.running.clear();
+                    return if left == 0 { Ok(()) } else { Err(WorkerError::Abandoned(left)) };
+                }
+                () = sleep_until(next) => {}
             }
-            match round {
-                Some(Ok(Round::Beaten(changes))) => {
-                    patience_left = patience();
-                    let soon = if changes.disagreement {
+        }
+    }
+
+    /// What the server is to be asked or told now. Heartbeats come before jobs.
+    fn next_request(&self) -> Option<Request> {
+        let now = Instant::now();
+        if self.refused.is_some() {
+            return None;
+        }
+        let settings = Arc::clone(&self.settings);
+        if self.heartbeat_at <= now && !self.registered {
+            let body = self.body(WorkerState::Starting);
+            return Some(Request {
+                answer: Box::pin(async move {
+                    Answer::Registered(settings.edge.register(&settings.name, &body).await)
+                }),
+                is_fetch: false,
+            });
+        }
+        if self.heartbeat_at <= now {
+            let state = self.mode.state(self.running.len());
+            let body = self.body(state);
+            return Some(Request {
+                answer: Box::pin(async move {
+                    let answer = settings.edge.heartbeat(&settings.name, &body).await;
+                    Answer::Beaten(state, answer)
+                }),
+                is_fetch: false,
+            });
+        }
+        if self.fetch_at <= now && self.may_fetch() {
+            let body = WorkerQueuesBody {
+                queues: self.mode.queues.clone(),
+                team_name: self.settings.team_name.clone(),
+                free_concurrency: self.free_slots(),
+                supports_task_instance_uuid: true,
+            };
+            return Some(Request {
+                answer: Box::pin(async move {
+                    Answer::Fetched(settings.edge.fetch(&settings.name, &body).await)
+                }),
+                is_fetch: true,
+            });
+        }
+        None
+    }
+
+    /// Follows an answer of the server.
+    fn take(&mut self, answer: Answer) {
+        let now = Instant::now();
+        let error = match answer {
+            Answer::Registered(Ok(())) => {
+                self.registered = true;
+                self.patience = patience();
+                self.heartbeat_at = now + self.settings.poll_interval.min(Duration::from_secs(1));
+                self.say_registered();
+                return;
+            }
+            Answer::Beaten(sent, Ok(answer)) => {
+                self.patience = patience();
+                let changes = self.follow(sent, &answer);
+                self.heartbeat_at = now
+                    + if changes.disagreement {
                         self.settings.poll_interval.min(Duration::from_secs(1))
                     } else {
                         self.settings.heartbeat_interval
                     };
-                    heartbeat_at = Instant::now() + soon;
-                    if changes.shutdown && told == 0 {
-                        tracing::info!("the server asks this worker to shut down");
-                        told = 1;
-                        self.drain(told, &mut terminate_at, &mut give_up_at);
-                        heartbeat_at = Instant::now();
-                    }
-                    continue;
+                if changes.shutdown && self.drain.told == 0 {
+                    tracing::info!("the server asks this worker to shut down");
+                    self.told_to_end();
                 }
-                Some(Ok(Round::Fetched(Some(job)))) => {
-                    patience_left = patience();
-                    self.start(job);
-                    // The server likes to know that this worker is busy now. More jobs may be waiting.
-                    heartbeat_at = heartbeat_at.min(Instant::now() + Duration::from_millis(500));
-                    fetch_at = Instant::now() + HEAD_START;
-                    continue;
-                }
-                Some(Ok(Round::Fetched(None))) => {
-                    patience_left = patience();
-                    fetch_at = Instant::now() + self.settings.poll_interval;
-                }
-                Some(Err(EdgeError::UnknownWorker)) => {
-                    tracing::warn!("the server has forgotten this worker; registering again");
-                    if self.mode.draining {
-                        return Ok(());
-                    }
-                    if !self.register(shutdown).await? {
-                        told += 1;
-                        self.drain(told, &mut terminate_at, &mut give_up_at);
-                    }
-                    heartbeat_at = Instant::now();
-                    continue;
-                }
-                Some(Err(error @ EdgeError::Versions { .. })) => {
-                    tracing::error!(%error, "the server has been upgraded; draining");
-                    if told == 0 {
-                        told = 1;
-                        self.drain(told, &mut terminate_at, &mut give_up_at);
-                    }
-                    heartbeat_at = Instant::now() + self.settings.heartbeat_interval;
-                    fetch_at = heartbeat_at;
-                }
-                Some(Err(error)) => {
-                    let wait = next_wait(&mut patience_left);
-                    tracing::warn!(%error, "asking the server again in {:.1} s; running tasks go on", wait.as_secs_f64());
-                    heartbeat_at = heartbeat_at.max(Instant::now() + wait);
-                    fetch_at = fetch_at.max(Instant::now() + wait);
-                }
-                None => {}
+                return;
             }
-            self.wait(
-                &mut heartbeat_at,
-                &mut fetch_at,
-                &mut terminate_at,
-                &mut give_up_at,
-                &mut told,
-                shutdown,
-            )
-            .await?;
-        }
-    }
-
-    /// Sleeps until there is something to do.
-    async fn wait(
-        &mut self,
-        heartbeat_at: &mut Instant,
-        fetch_at: &mut Instant,
-        terminate_at: &mut Option<Instant>,
-        give_up_at: &mut Option<Instant>,
-        told: &mut u32,
-        shutdown: &mut Shutdown,
-    ) -> Result<(), WorkerError> {
-        let next = if self.may_fetch() {
-            (*heartbeat_at).min(*fetch_at)
-        } else {
-            *heartbeat_at
+            Answer::Fetched(Ok(job)) => {
+                self.patience = patience();
+                match job {
+                    Some(job) => {
+                        self.start(job);
+                        // The server likes to know that this worker is busy now. More jobs may be waiting.
+                        self.report_soon();
+                        self.fetch_at = now + HEAD_START;
+                    }
+                    None => self.fetch_at = now + self.settings.poll_interval,
+                }
+                return;
+            }
+            Answer::Registered(Err(error)) if !error.is_transient() && !error.is_a_proxys() => {
+                tracing::error!(%error, "the server takes this worker no longer; draining");
+                self.refused = Some(error);
+                self.drain_once();
+                return;
+            }
+            Answer::Registered(Err(error))
+            | Answer::Beaten(_, Err(error))
+            | Answer::Fetched(Err(error)) => error,
         };
-        let far = Instant::now() + Duration::from_secs(86_400);
-        tokio::select! {
-            _ = shutdown.recv() => {
-                *told += 1;
-                self.drain(*told, terminate_at, give_up_at);
-                *heartbeat_at = Instant::now();
+        match error {
+            EdgeError::UnknownWorker => {
+                tracing::warn!("the server has forgotten this worker; registering again");
+                self.registered = false;
+                self.heartbeat_at = now;
             }
-            Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
-                let id = match &ended {
-                    Ok((id, ())) => *id,
-                    Err(error) => {
-                        tracing::error!(%error, "a job's supervisor failed");
-                        error.id()
-                    }
-                };
-                self.running.remove(&id);
-                // A slot is free, and the next task may be waiting for just that.
-                *fetch_at = Instant::now();
-                *heartbeat_at = (*heartbeat_at).min(Instant::now() + Duration::from_millis(500));
+            EdgeError::Versions { .. } => {
+                tracing::error!(%error, "the server has been upgraded; draining");
+                self.drain_once();
+                self.heartbeat_at = now + self.settings.heartbeat_interval;
             }
-            () = sleep_until(terminate_at.unwrap_or(far)), if terminate_at.is_some() => {
-                *terminate_at = None;
-                self.terminate("The worker's drain timeout ([edge] drain_timeout_sec) has expired; terminating the task");
-                *give_up_at = Some(Instant::now() + self.settings.drain_kill_grace);
+            error => {
+                let wait = next_wait(&mut self.patience);
+                tracing::warn!(%error, "asking the server again in {:.1} s; running tasks go on", wait.as_secs_f64());
+                self.heartbeat_at = self.heartbeat_at.max(now + wait);
+                self.fetch_at = self.fetch_at.max(now + wait);
             }
-            () = sleep_until(give_up_at.unwrap_or(far)), if give_up_at.is_some() => {
-                let left = self.running.len();
-                self.jobs.shutdown().await;
-                self.running.clear();
-                return Err(WorkerError::Abandoned(left));
-            }
-            () = sleep_until(next) => {}
         }
-        Ok(())
     }
 
-    /// The `told`-th wish to end.
-    fn drain(
-        &mut self,
-        told: u32,
-        terminate_at: &mut Option<Instant>,
-        give_up_at: &mut Option<Instant>,
-    ) {
-        self.mode.draining = true;
-        if told >= 2 && give_up_at.is_none() {
-            *terminate_at = None;
-            self.terminate("The worker was told to end at once; terminating the task");
-            *give_up_at = Some(Instant::now() + self.settings.drain_kill_grace);
-            return;
+    fn report_soon(&mut self) {
+        self.heartbeat_at = self
+            .heartbeat_at
+            .min(Instant::now() + Duration::from_millis(500));
+    }
+
+    /// Drains, unless that has begun already.
+    fn drain_once(&mut self) {
+        if self.drain.told == 0 {
+            self.told_to_end();
         }
-        let jobs = self.running.len();
-        if told == 1 && jobs > 0 {
-            let policy = match self.settings.drain_timeout {
+    }
+
+    /// The first wish to end drains, the second terminates what runs.
+    fn told_to_end(&mut self) {
+        self.drain.told += 1;
+        self.mode.draining = true;
+        self.heartbeat_at = Instant::now();
+        if self.drain.told == 1 {
+            let limit = self.settings.drain_timeout;
+            let policy = match limit {
                 Some(limit) => format!("for {} s", limit.as_secs_f64()),
                 None => "as long as it takes".to_owned(),
             };
             tracing::info!(
-                "ending: no new jobs; waiting for {jobs} running tasks {policy} (once more: terminate them)"
+                "ending: no new jobs; waiting for {} running tasks {policy} (once more: terminate them)",
+                self.running.len()
             );
-            *terminate_at = self
-                .settings
-                .drain_timeout
-                .map(|limit| Instant::now() + limit);
+            self.drain.terminate_at = limit.map(|limit| Instant::now() + limit);
+        } else if self.drain.give_up_at.is_none() {
+            self.terminate("The worker was told to end at once; terminating the task");
         }
     }
 
-    fn terminate(&self, message: &str) {
+    fn terminate(&mut self, message: &str) {
         tracing::warn!("terminating {} running tasks", self.running.len());
         for job in self.running.values() {
             tracing::info!(job = job.name, "terminating");
-            stop_task(
-                &job.stop,
-                StopReason::Shutdown {
-                    message: message.to_owned(),
-                },
-            );
+            terminate(job, message);
         }
+        self.drain.terminate_at = None;
+        self.drain.give_up_at = Some(Instant::now() + self.settings.drain_kill_grace);
     }
 
-    fn start(&mut self, job: EdgeJobFetched) {
+    fn start(&mut self, fetched: EdgeJobFetched) {
         let (stop, _) = stop_channel();
-        let (name, slots) = (job.key.to_string(), job.concurrency_slots);
+        let job = Job {
+            name: fetched.key.to_string(),
+            slots: fetched.concurrency_slots,
+            stop: stop.clone(),
+        };
+        if self.drain.give_up_at.is_some() {
+            terminate(&job, "The worker ends; terminating the task");
+        }
         let handle = self
             .jobs
-            .spawn(run_job(self.settings.clone(), job, stop.clone()));
-        self.running.insert(handle.id(), Job { name, slots, stop });
+            .spawn(run_job(self.settings.clone(), fetched, stop));
+        self.running.insert(handle.id(), job);
     }
 
     fn free_slots(&self) -> u32 {
@@ -344,21 +431,15 @@ impl Worker {
     }
 
     fn may_fetch(&self) -> bool {
-        self.mode.takes_jobs() && self.free_slots() > 0
+        self.registered && self.mode.takes_jobs() && self.free_slots() > 0
     }
 
-    async fn heartbeat(&mut self) -> Result<super::state::Changes, EdgeError> {
-        let state = self.mode.state(self.running.len());
-        let answer = self
-            .settings
-            .edge
-            .heartbeat(&self.settings.name, &self.body(state))
-            .await?;
+    fn follow(&mut self, sent: WorkerState, answer: &WorkerSetStateReturn) -> Changes {
         if let Some(versions_match) = answer.versions_match {
             self.versions_match = versions_match;
         }
         let before = self.mode.clone();
-        let changes = self.mode.follow(state, &answer);
+        let changes = self.mode.follow(sent, answer);
         if before.maintenance != self.mode.maintenance {
             let what = if self.mode.maintenance {
                 "entered"
@@ -373,17 +454,7 @@ impl Worker {
         if before.queues != self.mode.queues || before.concurrency != self.mode.concurrency {
             tracing::info!(queues = ?self.mode.queues, concurrency = self.mode.concurrency, "the server has set queues or slots");
         }
-        Ok(changes)
-    }
-
-    async fn fetch(&self) -> Result<Option<EdgeJobFetched>, EdgeError> {
-        let body = WorkerQueuesBody {
-            queues: self.mode.queues.clone(),
-            team_name: self.settings.team_name.clone(),
-            free_concurrency: self.free_slots(),
-            supports_task_instance_uuid: true,
-        };
-        self.settings.edge.fetch(&self.settings.name, &body).await
+        changes
     }
 
     fn body(&self, state: WorkerState) -> WorkerStateBody {
@@ -458,9 +529,21 @@ impl Worker {
     }
 }
 
-enum Round {
-    Beaten(super::state::Changes),
-    Fetched(Option<EdgeJobFetched>),
+fn terminate(job: &Job, message: &str) {
+    stop_task(
+        &job.stop,
+        StopReason::Shutdown {
+            message: message.to_owned(),
+        },
+    );
+}
+
+/// The answer to the request; never, when there is none.
+async fn answer(request: &mut Option<Request>) -> Answer {
+    match request {
+        Some(request) => request.answer.as_mut().await,
+        None => std::future::pending().await,
+    }
 }
 
 #[cfg(test)]

@@ -281,6 +281,10 @@ async fn fake_task() {
         "exits 0" => {}
         "exits 7" => std::process::exit(7),
         "hangs" => tokio::time::sleep(Duration::from_secs(600)).await,
+        "waits" => {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            ask(success).await;
+        }
         "hangs after success" => {
             ask(success).await;
             tokio::time::sleep(Duration::from_secs(600)).await;
@@ -402,6 +406,26 @@ async fn a_task_that_the_server_disowns_is_stopped_and_nothing_is_reported() {
     assert_eq!(ran.outcome, state(FinalState::ServerTerminated));
     assert_eq!(ran.control_plane.states(), [""; 0]);
     assert!(ran.has_event("shouldn't be running anymore") && ran.has_event("Task killed!"));
+}
+
+#[tokio::test]
+async fn a_secret_at_the_cut_of_an_endless_line_leaves_nothing_behind() {
+    let masker = Masker::new();
+    masker.add_secret("made-up-secret");
+    let mut line = vec![b'x'; 64 * 1024 - 5];
+    line.extend(b"made-up-secret");
+    line.resize(MAX_LINE + 10, b'y');
+    let seen = Mutex::new(Vec::new());
+    read_lines(line.as_slice(), masker, |line| {
+        seen.lock()
+            .unwrap()
+            .push(String::from_utf8(line.to_vec()).unwrap());
+    })
+    .await;
+    let seen = seen.into_inner().unwrap();
+    assert_eq!(seen.len(), 1);
+    assert!(seen[0].ends_with("bytes of this line are left out)"));
+    assert!(seen[0].contains("xx***") && !seen[0].contains("made"));
 }
 
 #[tokio::test]

@@ -155,6 +155,27 @@ async fn every_refusal_says_what_to_change() {
 }
 
 #[tokio::test]
+async fn credentials_in_the_servers_url_are_not_shown() {
+    let server = answering(ResponseTemplate::new(404)).await;
+    let mut api = api(&server);
+    api.base.set_username("ada").unwrap();
+    api.base.set_password(Some("made-up-password")).unwrap();
+    let gone = api.register("w", &body()).await.unwrap_err();
+    assert!(gone.is_a_proxys(), "{gone}");
+    drop(server);
+    api.base.set_port(Some(9)).unwrap();
+    let unreachable = api.register("w", &body()).await.unwrap_err();
+    assert!(unreachable.is_transient(), "{unreachable}");
+    for error in [gone, unreachable] {
+        let text = format!("{error} {error:?}");
+        assert!(
+            text.contains("127.0.0.1") && !text.contains("made-up"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn reports_about_jobs_are_repeated_while_the_server_is_down_and_not_when_it_refuses() {
     for (status, requests) in [
         (500, 2),

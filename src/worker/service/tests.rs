@@ -1,6 +1,8 @@
 //! A whole worker against a made-up API server that serves both APIs, with fake task processes.
 
-use std::collections::VecDeque;
+mod faults;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
 
 use jsonwebtoken::Algorithm;
@@ -31,9 +33,18 @@ struct Server {
     events: Vec<String>,
     log: String,
     log_times: Vec<String>,
+    /// The logs by task id.
+    logs: BTreeMap<String, String>,
+    /// Task ids of jobs that were reported as running, and as ended.
+    begun_jobs: BTreeSet<String>,
+    ended_jobs: BTreeSet<String>,
     should_retry: bool,
-    /// Statuses for the next registrations, heartbeats of the worker, `run`s and heartbeats of tasks.
-    registrations: VecDeque<u16>,
+    /// The tasks are told apart by nothing: the end of one is not the end of all.
+    several_tasks: bool,
+    /// Before each answer to a heartbeat of the worker or a fetch.
+    delay: Duration,
+    /// Answers to the next registrations, heartbeats of the worker, `run`s and heartbeats of tasks.
+    registrations: VecDeque<(u16, Value)>,
     worker_beats: VecDeque<(u16, Value)>,
     run: Option<(u16, Value)>,
     task_beat: Option<(u16, Value)>,
@@ -54,9 +65,8 @@ impl Respond for Airflow {
                 server
                     .events
                     .push(format!("register {}", text(&body["state"])));
-                let status = server.registrations.pop_front().unwrap_or(200);
-                let answer =
-                    json!({"last_update": WHEN, "versions_match": true, "detail": "refused"});
+                let answer = json!({"last_update": WHEN, "versions_match": true});
+                let (status, answer) = server.registrations.pop_front().unwrap_or((200, answer));
                 return ResponseTemplate::new(status).set_body_json(answer);
             }
             if rest.starts_with("worker/") {
@@ -67,7 +77,9 @@ impl Respond for Airflow {
                 let fields = answer.as_object_mut().unwrap();
                 fields.entry("state").or_insert(state);
                 fields.entry("queues").or_insert(body["queues"].clone());
-                return ResponseTemplate::new(status).set_body_json(answer);
+                return ResponseTemplate::new(status)
+                    .set_body_json(answer)
+                    .set_delay(server.delay);
             }
             if rest.starts_with("jobs/fetch/") {
                 assert_eq!(body["supports_task_instance_uuid"], true);
@@ -77,9 +89,14 @@ impl Respond for Airflow {
                         .events
                         .push(format!("fetch {}", body["free_concurrency"]));
                 }
-                return ok(job.unwrap_or_default());
+                return ok(job.unwrap_or_default()).set_delay(server.delay);
             }
             if rest.starts_with("jobs/state/") {
+                let task_id = rest.split('/').nth(3).unwrap_or_default().to_owned();
+                server.begun_jobs.insert(task_id.clone());
+                if !rest.ends_with("/running") {
+                    server.ended_jobs.insert(task_id);
+                }
                 server
                     .events
                     .push(format!("job {}", rest.rsplit('/').next().unwrap()));
@@ -87,6 +104,9 @@ impl Respond for Airflow {
             }
             if rest.starts_with("logs/push/") {
                 server.events.push("push".into());
+                let task_id = rest.split('/').nth(3).unwrap_or_default().to_owned();
+                let piece = text(&body["log_chunk_data"]);
+                server.logs.entry(task_id).or_default().push_str(&piece);
                 server
                     .log
                     .push_str(body["log_chunk_data"].as_str().unwrap());
@@ -114,7 +134,9 @@ impl Respond for Airflow {
         if path.ends_with("/state") {
             server.events.push(format!("ti {}", text(&body["state"])));
             // From now on a heartbeat would be refused, even before the worker has this answer.
-            server.task_beat = Some((409, json!({"detail": {"reason": "not_running"}})));
+            if !server.several_tasks {
+                server.task_beat = Some((409, json!({"detail": {"reason": "not_running"}})));
+            }
             return ResponseTemplate::new(204).set_delay(Duration::from_millis(200));
         }
         if path.contains("/connections/") {
@@ -174,6 +196,14 @@ struct Setup {
 impl Setup {
     /// A worker whose tasks do what `scenario` says.
     async fn with(scenario: &str, prepare: impl FnOnce(&mut Server)) -> Self {
+        Self::with_settings(scenario, prepare, |_| {}).await
+    }
+
+    async fn with_settings(
+        scenario: &str,
+        prepare: impl FnOnce(&mut Server),
+        adapt: impl FnOnce(&mut Settings),
+    ) -> Self {
         let airflow = Airflow::default();
         airflow.set(prepare);
         let server = MockServer::start().await;
@@ -181,6 +211,17 @@ impl Setup {
             .respond_with(airflow.clone())
             .mount(&server)
             .await;
+        Self::at(&server.uri(), airflow, server, scenario, adapt).await
+    }
+
+    /// A worker that reaches `server` at `address`.
+    async fn at(
+        address: &str,
+        airflow: Airflow,
+        server: MockServer,
+        scenario: &str,
+        adapt: impl FnOnce(&mut Settings),
+    ) -> Self {
         let logs = TempDir::new().unwrap();
         let milliseconds = Duration::from_millis;
         let retry = RetryPolicy {
@@ -196,8 +237,8 @@ impl Setup {
             issuer: None,
             leeway: Duration::from_secs(10),
         };
-        let url = |path: &str| Url::parse(&format!("{}{path}", server.uri())).unwrap();
-        let settings = Settings {
+        let url = |path: &str| Url::parse(&format!("{address}{path}")).unwrap();
+        let mut settings = Settings {
             name: "w1".into(),
             queues: Some(vec!["agents".into()]),
             concurrency: 3,
@@ -212,6 +253,7 @@ impl Setup {
                 timeout: Duration::from_secs(5),
             },
             poll_interval: milliseconds(30),
+            proxy_patience: Duration::from_secs(2),
             heartbeat_interval: milliseconds(60),
             drain_timeout: None,
             drain_kill_grace: Duration::from_secs(20),
@@ -245,6 +287,7 @@ impl Setup {
             },
             unixname: "airflow".into(),
         };
+        adapt(&mut settings);
         let (shutdown, receiver) = mpsc::unbounded_channel();
         let worker = tokio::spawn(run(settings, receiver));
         Self {
@@ -428,9 +471,91 @@ async fn the_first_wish_to_end_drains_and_the_second_terminates() {
 }
 
 #[tokio::test]
+async fn a_drain_timeout_is_kept_while_the_server_takes_its_time() {
+    let setup = Setup::with_settings(
+        "hangs",
+        |server| server.jobs.push_back(job()),
+        |settings| settings.drain_timeout = Some(Duration::from_millis(300)),
+    )
+    .await;
+    setup.airflow.until_log("working").await;
+    setup
+        .airflow
+        .set(|server| server.delay = Duration::from_secs(15));
+    // A request that is answered late is on its way by now.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let told = Instant::now();
+    setup.shutdown.send(()).unwrap();
+    setup.airflow.until_log("drain timeout").await;
+    setup.airflow.until_event("job success").await;
+    assert!(
+        told.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        told.elapsed()
+    );
+    setup.airflow.set(|server| server.delay = Duration::ZERO);
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_second_signal_is_heard_while_the_server_takes_its_time() {
+    let setup = Setup::with("hangs", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_log("working").await;
+    setup
+        .airflow
+        .set(|server| server.delay = Duration::from_secs(15));
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let told = Instant::now();
+    for _ in 0..2 {
+        setup.shutdown.send(()).unwrap();
+    }
+    setup.airflow.until_event("job success").await;
+    assert!(
+        told.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        told.elapsed()
+    );
+    assert!(setup.airflow.log().contains("terminating the task"));
+    setup.airflow.set(|server| server.delay = Duration::ZERO);
+    setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_that_finds_no_server_yet_is_waited_for_and_airflows_own_word_is_not() {
+    let setup = Setup::with("success", |server| {
+        server.registrations = vec![(404, json!("no backend")); 2].into();
+        server.jobs.push_back(job());
+    })
+    .await;
+    setup.airflow.until_event("job success").await;
+    setup.end().await.unwrap();
+
+    let of = |answer: Value, patience: u64| async move {
+        let setup = Setup::with_settings(
+            "success",
+            |server| server.registrations = vec![(404, answer); 100].into(),
+            |settings| settings.proxy_patience = Duration::from_millis(patience),
+        )
+        .await;
+        let error = timeout(Duration::from_secs(30), setup.worker)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("apache-airflow-providers-edge3"),
+            "{error}"
+        );
+        setup.airflow.0.lock().unwrap().events.len()
+    };
+    assert_eq!(of(json!({"detail": "Not Found"}), 60_000).await, 1);
+    assert!(of(json!("no backend"), 300).await > 1);
+}
+
+#[tokio::test]
 async fn a_server_that_is_down_at_start_is_waited_for() {
     let setup = Setup::with("success", |server| {
-        server.registrations = [503, 503].into();
+        server.registrations = vec![(503, Value::Null); 2].into();
         server.jobs.push_back(job());
     })
     .await;
@@ -464,7 +589,8 @@ async fn a_server_that_is_down_later_leaves_running_tasks_unharmed() {
 
 #[tokio::test]
 async fn a_refused_registration_ends_the_worker_with_advice() {
-    let setup = Setup::with("success", |server| server.registrations = [409].into()).await;
+    let taken = (409, json!({"detail": "taken"}));
+    let setup = Setup::with("success", |server| server.registrations = [taken].into()).await;
     let error = timeout(Duration::from_secs(30), setup.worker)
         .await
         .unwrap()
@@ -489,6 +615,49 @@ async fn a_worker_that_the_server_has_forgotten_registers_again() {
     };
     setup.airflow.until("second registration", twice).await;
     setup.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_else_has_taken_meanwhile_leaves_running_tasks_unharmed() {
+    let setup = Setup::with("waits", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_log("working").await;
+    setup.airflow.set(|server| {
+        server.registrations = [(409, json!({"detail": "taken"}))].into();
+        server.worker_beats = [(404, json!({"detail": "Worker not found"}))].into();
+    });
+    let error = timeout(Duration::from_secs(30), setup.worker)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap_err();
+    assert!(error.to_string().contains("--worker-name"), "{error}");
+    let events = setup.airflow.events();
+    assert!(
+        position(&events, "ti success") < position(&events, "job success"),
+        "{events:?}"
+    );
+    // The other worker of this name is not to be reported as gone.
+    assert!(!events.contains(&"worker offline".to_owned()), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_forgotten_while_it_drains_lets_its_tasks_finish() {
+    let setup = Setup::with("waits", |server| server.jobs.push_back(job())).await;
+    setup.airflow.until_log("working").await;
+    setup.airflow.set(|server| {
+        server.worker_beats = [(404, json!({"detail": "Worker not found"}))].into();
+    });
+    setup.shutdown.send(()).unwrap();
+    timeout(Duration::from_secs(30), setup.worker)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    let events = setup.airflow.events();
+    assert!(
+        position(&events, "ti success") < position(&events, "job success"),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
