@@ -109,16 +109,17 @@ with DAG("made", schedule=None):
 fn operators_of_the_author_branches_sensors_and_hooks_run() {
     let (_folder, file) = dag_file(
         r#"
-from airflow.sdk import DAG, BaseOperator, BaseSensorOperator, TaskGroup, task
+from airflow.sdk import DAG, BaseOperator, BaseSensorOperator, TaskGroup, get_current_context, task
 
 class Greeting(BaseOperator):
-    template_fields = ("greeting",)
-    def __init__(self, *, greeting, times=1, **kwargs):
+    template_fields = ("greeting", "options")
+    def __init__(self, *, greeting, times=1, options=None, **kwargs):
         super().__init__(**kwargs)
         self.greeting = greeting
         self.times = times
+        self.options = options or {}
     def execute(self, context):
-        return context["task"].greeting * self.times
+        return context["task"].greeting * self.times + self.options.get("end", "")
 
 class Patient(BaseSensorOperator):
     def poke(self, context):
@@ -128,6 +129,14 @@ with DAG("made", schedule=None):
     Greeting(task_id="one", greeting="{{ '%s-%02d ' % (ds[:4], 7) }}", times=2, queue="agents")
     Greeting.partial(task_id="mapped", greeting="{{ ti.map_index }}").expand(times=[1, 2])
     Patient(task_id="patient", poke_interval=0.1, mode="reschedule")
+
+    @task(map_index_template="{{ label }}")
+    def labelled(x):
+        import os
+        get_current_context()["label"] = f"number {x}"
+        return [os.environ["AIRFLOW_CTX_TASK_ID"], os.environ["AIRFLOW_CTX_LOGICAL_DATE"]]
+
+    labelled.expand(x=[7])
 
     @task.branch
     def choose():
@@ -168,6 +177,10 @@ with DAG("made", schedule=None):
     assert_eq!(value("one", -1), success(json!("1999-07 1999-07 ")));
     assert_eq!(value("mapped", 1), success(json!("11")));
     assert_eq!(value("patient", -1), success(Value::Null));
+    assert_eq!(
+        value("labelled", 0),
+        success(json!(["labelled", "1999-05-05T00:00:00+00:00"]))
+    );
     assert_eq!(value("choose", -1), success(Value::Null));
     assert_eq!(value("group.left", -1), success(json!("left")));
     for task_id in ["right", "behind", "old"] {

@@ -128,12 +128,15 @@ def _export(context, logical_date):
 
     ti, run, task = context["ti"], context["dag_run"], context["task"]
     email = task.email
+    if logical_date:
+        # As `isoformat` writes it.
+        logical_date = logical_date.replace("Z", "+00:00").replace(".000000", "")
     told = {
         "DAG_EMAIL": ",".join(email) if isinstance(email, (list, tuple)) else email,
         "DAG_OWNER": task.owner,
         "DAG_ID": ti.dag_id,
         "TASK_ID": ti.task_id,
-        "LOGICAL_DATE": logical_date and logical_date.removesuffix("Z") + "+00:00" * logical_date.endswith("Z"),
+        "LOGICAL_DATE": logical_date,
         "TRY_NUMBER": ti.try_number,
         "DAG_RUN_ID": ti.run_id,
         "TEAM_NAME": getattr(run, "team_name", None),

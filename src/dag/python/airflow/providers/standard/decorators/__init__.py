@@ -5,10 +5,16 @@ from airflow.providers.standard.operators.python import (
     PythonVirtualenvOperator,
     ShortCircuitOperator,
 )
+from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk.bases.branch import BaseBranchOperator, SkipMixin
-from airflow.sdk.bases.decorator import DecoratedOperator, PythonDecoratedOperator, task_decorator_factory
+from airflow.sdk.bases.decorator import (
+    DecoratedOperator,
+    PythonDecoratedOperator,
+    get_unique_task_id,
+    task_decorator_factory,
+)
 from airflow.sdk.bases.operator import BaseOperator
-from airflow.sdk.bases.sensor import BaseSensorOperator
+from updraft_source import function_location
 
 
 class _BranchPythonDecoratedOperator(PythonDecoratedOperator, BaseBranchOperator):
@@ -108,19 +114,17 @@ class _BashDecoratedOperator(DecoratedOperator):
         self.cwd = cwd
 
 
-class DecoratedSensorOperator(DecoratedOperator, BaseSensorOperator):
+class DecoratedSensorOperator(PythonSensor):
     """`@task.sensor`."""
 
     custom_operator_name = "@task.sensor"
     template_fields = ("op_args", "op_kwargs")
-    execute = BaseSensorOperator.execute
 
-    def poke(self, context):
-        """Calls the function."""
-        import updraft_callable
-
-        context.update(self.op_kwargs)
-        return updraft_callable.poke(self, context)
+    def __init__(self, *, task_id, **kwargs):
+        if not kwargs.get("_updraft_from_mapped"):
+            task_id = get_unique_task_id(task_id, kwargs.get("dag"), kwargs.get("task_group"))
+        super().__init__(task_id=task_id, **kwargs)
+        object.__setattr__(self, "_location", function_location(self.python_callable))
 
 
 class _StubOperator(DecoratedOperator):
