@@ -4,28 +4,36 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
+    /// No such file.
     #[error("Dag file {file} is not there: is the bundle the one the Dag was scheduled from?")]
     NotThere { file: String },
+    /// The operating system refused, or it is not a file.
     #[error("Dag file {file} can't be read: {source}")]
     NotReadable {
         file: String,
         #[source]
         source: std::io::Error,
     },
+    /// Larger than [`max_file_bytes`](super::LoadOptions::max_file_bytes).
     #[error(
         "Dag file {file} is too large: {size} bytes, and at most {limit} are read; move data out of the Dag file"
     )]
     TooLarge { file: String, size: u64, limit: u64 },
+    /// `offset`: the first byte that is not UTF-8, from 0.
     #[error("Dag file {file} is not UTF-8 at byte {offset}: save it as UTF-8")]
     NotUtf8 { file: String, offset: usize },
+    /// `offset`: the null byte, from 0.
     #[error("Dag file {file} holds a null byte at byte {offset}: is it a Python file?")]
     NullByte { file: String, offset: usize },
+    /// An encoding other than UTF-8, ASCII and Latin-1.
     #[error(
         "Dag file {file} declares the encoding {encoding}, which is not supported: save it as UTF-8"
     )]
     Encoding { file: String, encoding: String },
+    /// Nested so deeply that compiling it would overflow the native stack.
     #[error("Dag file {file} has {what}: break it up")]
     TooDeep { file: String, what: &'static str },
+    /// SyntaxError or one of its subclasses, in the Dag file or in a module that it imports. Lines count from 1.
     #[error("{file}:{line}: {class}: {message}")]
     Syntax {
         file: String,
@@ -33,6 +41,7 @@ pub enum LoadError {
         class: String,
         message: String,
     },
+    /// Longer than [`timeout`](super::LoadOptions::timeout).
     #[error(
         "Dag file {file} was still loading after {seconds} s{}: make it faster, or raise [core] dagbag_import_timeout",
         at.as_ref().map(|at| format!(", at {at}")).unwrap_or_default()
@@ -43,16 +52,19 @@ pub enum LoadError {
         /// Where it was, when it could be stopped.
         at: Option<TraceFrame>,
     },
+    /// RecursionError.
     #[error("Dag file {file} calls itself without end: {error}")]
     Recursion {
         file: String,
         error: Box<PythonError>,
     },
+    /// Any other exception.
     #[error("Dag file {file} could not be loaded: {error}")]
     Exception {
         file: String,
         error: Box<PythonError>,
     },
+    /// A fault of Updraft.
     #[error("Dag file {file} could not be loaded, by a fault of Updraft: {message}")]
     Internal { file: String, message: String },
 }
@@ -66,6 +78,7 @@ pub struct PythonError {
     pub class: String,
     /// Its base classes, nearest first, written like `class`.
     pub bases: Box<[String]>,
+    /// `str()` of it.
     pub message: String,
     /// Outermost call first.
     pub trace: Vec<TraceFrame>,
@@ -94,7 +107,9 @@ pub struct More {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 pub struct TraceFrame {
+    /// The path; a name without `/` for code of the interpreter itself.
     pub filename: String,
+    /// From 1.
     pub lineno: u32,
     /// The function's name.
     pub name: String,

@@ -78,22 +78,30 @@ pub trait Host: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct XComQuery {
+    /// Whose XComs.
     pub task_ids: Vec<String>,
     /// `task_ids` was one string, not a list.
     pub single: bool,
+    /// Another Dag than the running one.
     pub dag_id: Option<String>,
+    /// Another run than this one.
     pub run_id: Option<String>,
+    /// `return_value` unless the author named another.
     pub key: String,
+    /// Instances of mapped tasks.
     pub map_indexes: Option<Vec<i64>>,
+    /// Runs before this one as well.
     pub include_prior_dates: bool,
 }
 
 /// A log record made by Dag code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
+    /// Its name.
     pub logger: String,
     /// `debug`, `info`, `warning`, `error`, `critical`.
     pub level: String,
+    /// The text, formatted.
     pub message: String,
     /// Fields such as `error_detail` (see `airflow::task_log`).
     pub fields: Map<String, Value>,
@@ -102,8 +110,10 @@ pub struct LogRecord {
 /// Why the host could not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
+    /// There is no such thing: `LookupError` in Python.
     #[error("{0}")]
     NotFound(String),
+    /// Anything else: `RuntimeError`.
     #[error("{0}")]
     Other(String),
 }

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Once, mpsc};
 use std::time::{Duration, Instant};
 
 use rustpython_vm::VirtualMachine;
@@ -111,11 +111,12 @@ impl Interpreter {
             host,
         });
 
+        hush_panics();
         let start = Instant::now();
         let (requests, inbox) = mpsc::channel();
         let (started, ready) = mpsc::sync_channel(1);
         std::thread::Builder::new()
-            .name("dag-interpreter".to_owned())
+            .name(THREAD.to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || run(world, &started, &inbox))
             .map_err(|error| internal(format!("no thread for the Dag interpreter: {error}")))?;
@@ -427,6 +428,28 @@ fn exception(what: Option<&(Interruption, String)>, vm: &VirtualMachine) -> PyBa
             "stopped by the worker".into(),
         ),
     }
+}
+
+/// Name of the interpreter's thread.
+const THREAD: &str = "dag-interpreter";
+
+/// Keeps panics of the embedded Python off the standard error, which is part of the task log: code that is stopped at
+/// the wrong moment can make it panic. They are caught, and told as errors.
+fn hush_panics() {
+    static HUSHED: Once = Once::new();
+    HUSHED.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            // The threads that Dag code starts have no name.
+            let python =
+                |location: &std::panic::Location<'_>| location.file().contains("rustpython");
+            if std::thread::current().name() != Some(THREAD)
+                && !panic.location().is_some_and(python)
+            {
+                tell(panic);
+            }
+        }));
+    });
 }
 
 /// The interpreter's thread.

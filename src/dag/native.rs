@@ -13,7 +13,7 @@ mod _updraft {
 
     use chrono::{DateTime, TimeZone};
     use chrono_tz::{OffsetComponents, OffsetName, Tz};
-    use rustpython_vm::builtins::{PyBaseExceptionRef, PyUtf8StrRef};
+    use rustpython_vm::builtins::{PyBaseExceptionRef, PyStrRef, PyUtf8StrRef};
     use rustpython_vm::function::ArgIntoFloat;
     use rustpython_vm::{PyResult, VirtualMachine};
     use serde_json::Value;
@@ -21,6 +21,7 @@ mod _updraft {
     use crate::airflow::config::is_sensitive;
     use crate::dag::guarded_imports;
     use crate::dag::host::{HostError, LogRecord, XComQuery};
+    use crate::dag::nesting;
     use crate::dag::world;
 
     fn raise(error: HostError, vm: &VirtualMachine) -> PyBaseExceptionRef {
@@ -219,6 +220,18 @@ mod _updraft {
             .map(|zone| zone.name())
             .collect();
         serde_json::json!(names).to_string()
+    }
+
+    /// What is nested too deeply in a source text for the compiler; None when it can be compiled.
+    #[pyfunction]
+    fn nesting_excess(source: PyUtf8StrRef) -> Option<String> {
+        nesting::excess(source.as_str()).map(str::to_owned)
+    }
+
+    /// Do lists and objects nest more than `limit` levels in the JSON value that begins at a character of a text?
+    #[pyfunction]
+    fn json_is_deeper(text: PyStrRef, start: usize, limit: usize) -> bool {
+        nesting::json_is_deeper(text.as_wtf8().as_bytes(), start, limit)
     }
 
     /// `time.sleep`, in slices, so that a Dag file which sleeps for ever can be stopped.

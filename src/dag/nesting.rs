@@ -1,4 +1,4 @@
-//! Refuses source so deeply nested that parsing it would overflow the native stack, which no exception can report.
+//! Finds source and JSON so deeply nested that parsing it would overflow the native stack, which no exception can report.
 
 use rustpython_vm::compiler::ast::token::TokenKind;
 use rustpython_vm::compiler::parser::{Mode, lexer};
@@ -49,9 +49,62 @@ pub(super) fn excess(source: &str) -> Option<&'static str> {
     }
 }
 
+/// Do lists and objects nest more than `limit` levels in the JSON value that begins `start` characters into `text`?
+///
+/// Only says so of a value that begins with a bracket; reads to the value's end, or until the answer is known.
+pub(super) fn json_is_deeper(text: &[u8], start: usize, limit: usize) -> bool {
+    let is_first_of_character = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
+    let mut characters = text
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| is_first_of_character(byte));
+    let Some((begin, b'[' | b'{')) = characters.nth(start) else {
+        return false;
+    };
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut bytes = text.get(begin..).unwrap_or_default().iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
-    use super::excess;
+    use super::{excess, json_is_deeper};
+
+    #[test]
+    fn the_depth_of_json_counts_brackets_outside_of_strings_up_to_the_end_of_the_value() {
+        let deeper = |text: &str, start| json_is_deeper(text.as_bytes(), start, 3);
+        assert!(deeper("[[{\"a\": [1", 0));
+        assert!(!deeper("[[{\"a\": 1}]]", 0));
+        assert!(!deeper(r#"["[[[[", "\"[[[[", {}]"#, 0));
+        assert!(!deeper("[1], [[[[", 0));
+        assert!(deeper("äöü [[[[", 4));
+        assert!(!deeper("äöü [[[[", 5));
+        assert!(!deeper("\"[[[[\"", 0));
+        assert!(!deeper("[[[[", 40));
+    }
 
     #[test]
     fn endless_nesting_is_found_and_long_lists_are_not_mistaken_for_it() {

@@ -20,6 +20,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda file: file.write_text("def again(n):\n    return again(n + 1)\n\n\nagain(0)\n"),
         ["recursion"],
     ),
+    "deep_json": (lambda file: file.write_text("import json\n\njson.loads('[' * 1_000_000)\n"), ["RecursionError"]),
     "bytes_that_are_not_utf_8": (
         lambda file: file.write_bytes(SOUND.encode() + b"\nNAME = '\xff\xfe'\n"),
         ["utf-8|UTF-8|unicode"],
@@ -52,6 +53,7 @@ def test_a_bad_dag_file_fails_its_task_with_a_clear_error(
     errors = [json.dumps(record) for record in log.records if record.get("level") in ("error", "critical")]
     for text in said:
         assert any(choice in error for error in errors for choice in text.split("|")), log.text
+    assert "panicked" not in log.text, log.text
     assert worker.process.running()
 
 

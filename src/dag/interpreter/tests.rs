@@ -429,8 +429,51 @@ fn source_is_read_as_python_reads_it() {
         matches!(error, LoadError::NotUtf8 { offset: 8, .. }),
         "{error}"
     );
+    let helper = format!("x = {}1\n", "-".repeat(200_000));
+    let deep_helper = Bundle::new(&[
+        ("dag.py", b"import helper\n"),
+        ("helper.py", helper.as_bytes()),
+    ]);
+    let error = deep_helper.load().map(|(file, _)| file).unwrap_err();
+    assert!(matches!(error, LoadError::Syntax { .. }), "{error}");
     let deep = error_of_deep_file();
     assert!(matches!(deep, LoadError::TooDeep { .. }), "{deep}");
+}
+
+#[test]
+fn deep_nesting_that_dag_code_parses_is_an_exception_and_not_the_end_of_the_process() {
+    let source = "
+import ast, json
+from airflow.sdk import DAG
+many = 1_000_000
+seen = []
+for attempt in (
+    lambda: json.loads('[' * many),
+    lambda: json.loads('{\"a\": ' * many),
+    lambda: eval('-' * many + '1'),
+    lambda: exec('x = ' + '(' * many),
+    lambda: ast.literal_eval('[' * many),
+    lambda: compile('1' + ' + 1' * many, 'made', 'eval'),
+):
+    try:
+        attempt()
+    except (RecursionError, SyntaxError) as error:
+        seen.append(type(error).__name__)
+dag = DAG('-'.join(seen))
+
+assert json.loads('[' * 900 + ']' * 900)
+x = 3
+def inside(y):
+    exec('assert x + y == 8')
+    return eval('x + y')
+assert inside(5) == eval('x + 5') == 8
+assert eval('y', None, {'y': 1}) == 1
+";
+    let (file, _) = load(source).unwrap();
+    assert_eq!(
+        file.dags[0].dag_id,
+        "RecursionError-RecursionError-SyntaxError-SyntaxError-SyntaxError-SyntaxError"
+    );
 }
 
 fn error_of_deep_file() -> LoadError {

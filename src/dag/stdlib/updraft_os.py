@@ -372,14 +372,31 @@ class AfterImport:
         self.waiting = {"logging", "warnings", "threading"}
 
     def find_spec(self, name, path=None, target=None):
+        if name == "importlib":
+            # It does without the importers of files only where it can bring its own.
+            install_file_importers()
         if name not in self.waiting:
             return None
         self.waiting.remove(name)
-        if not self.waiting:
-            sys.meta_path.remove(self)
         spec = _frozen_importlib.FrozenImporter.find_spec(name)
         spec.loader = ThenConnect(spec.loader)
         return spec
+
+
+class FilesWhenNeeded:
+    """Brings in the importers of files once something is imported that is not frozen: most Dag files import no such thing."""
+
+    def find_spec(self, name, path=None, target=None):
+        return install_file_importers().find_spec(name, path, target)
+
+
+def install_file_importers():
+    """Lets files be imported; returns their finder, which takes the place of `FilesWhenNeeded`."""
+    if _frozen_importlib._bootstrap_external is None:
+        _frozen_importlib._install_external_importers()
+        finder = sys.meta_path.pop()
+        sys.meta_path[:] = [finder if isinstance(other, FilesWhenNeeded) else other for other in sys.meta_path]
+    return _frozen_importlib._bootstrap_external.PathFinder
 
 
 class ThenConnect:
@@ -397,6 +414,53 @@ class ThenConnect:
         import updraft_log
 
         updraft_log.AFTER[module.__name__](module)
+
+
+def _check_nesting(source, filename):
+    """Refuses source whose compilation would overflow the native stack, which no exception can report."""
+    if isinstance(source, (bytes, bytearray)):
+        source = bytes(source).decode("utf-8", "replace")
+    if isinstance(source, str):
+        # A lone surrogate is the compiler's business.
+        excess = _updraft.nesting_excess(source.encode("utf-8", "replace").decode("utf-8"))
+        if excess is not None:
+            raise SyntaxError(f"too complex: {excess}", (filename, 1, 0, ""))
+
+
+def _checked_compile(compile_anything):
+    def compile(source, filename, mode, flags=0, dont_inherit=False, optimize=-1, **others):
+        _check_nesting(source, filename)
+        return compile_anything(source, filename, mode, flags, dont_inherit, optimize, **others)
+
+    return compile
+
+
+def _checked_run(run, name):
+    def checked(source, globals=None, locals=None, /, **closure):
+        _check_nesting(source, "<string>")
+        if globals is None:
+            caller = sys._getframe(1)
+            globals = caller.f_globals
+            if locals is None:
+                locals = caller.f_locals
+        return run(source, globals, globals if locals is None else locals, **closure)
+
+    checked.__name__ = checked.__qualname__ = name
+    return checked
+
+
+def _checked_scanner(make_scanner):
+    def make_checked_scanner(context):
+        scan = make_scanner(context)
+
+        def scan_once(text, start):
+            if isinstance(text, str) and _updraft.json_is_deeper(text, start, sys.getrecursionlimit()):
+                raise RecursionError("maximum recursion depth exceeded while decoding a JSON document")
+            return scan(text, start)
+
+        return scan_once
+
+    return make_checked_scanner
 
 
 def _limited(set_limit, most):
@@ -445,6 +509,7 @@ def install(most_recursion):
     posix.WIFSTOPPED = lambda status: status & 0xFF == 0x7F
     posix.times = lambda: (0.0, 0.0, 0.0, 0.0, time.monotonic())
 
+    import _json
     import _hashlib  # noqa: F401 (defines the types that _sha1, _md5 and the others make, and don't import)
     import builtins
 
@@ -453,6 +518,9 @@ def install(most_recursion):
     lock = _thread.RLock()
     _imp.acquire_lock, _imp.release_lock, _imp.lock_held = lock.acquire, lock.release, lock._is_owned
 
+    builtins.compile = _checked_compile(builtins.compile)
+    builtins.eval, builtins.exec = _checked_run(eval, "eval"), _checked_run(exec, "exec")
+    _json.make_scanner = _checked_scanner(_json.make_scanner)
     _io.FileIO = FileIO
     _io.open = builtins.open = open
     _io.open_code = open_code
@@ -470,8 +538,7 @@ def install(most_recursion):
     sys.path[:] = []
     sys.argv = ["airflow"]
 
-    _frozen_importlib._install_external_importers()
     import updraft_unavailable
 
     sys.meta_path.insert(0, AfterImport())
-    sys.meta_path.append(updraft_unavailable.Finder())
+    sys.meta_path += [FilesWhenNeeded(), updraft_unavailable.Finder()]

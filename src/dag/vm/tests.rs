@@ -149,6 +149,23 @@ for name in '''{IMPORTABLE}'''.split():
 }
 
 #[test]
+fn the_importers_of_files_are_loaded_only_for_a_dag_file_that_imports_files() {
+    let bundle = tempfile::tempdir().unwrap();
+    std::fs::write(bundle.path().join("helper.py"), "word = 'well'").unwrap();
+    let source = "
+import sys
+import json
+there = ['_frozen_importlib_external' in sys.modules]
+import helper
+there.append('_frozen_importlib_external' in sys.modules)
+answer = f'{there} {helper.word} {helper.__file__}'
+";
+    let answer = python_in(bundle.path(), source, Arc::default()).unwrap();
+    let file = bundle.path().join("helper.py");
+    assert_eq!(answer, format!("[False, True] well {}", file.display()));
+}
+
+#[test]
 fn coroutines_run_on_the_interpreters_thread() {
     let source = "
 import asyncio
