@@ -16,7 +16,6 @@ mod dag_packages;
 mod databases;
 mod local_run;
 mod parity;
-mod provider_examples;
 mod secrets_backends;
 mod sql_corpus;
 mod task_process;
