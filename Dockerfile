@@ -6,6 +6,8 @@ COPY Cargo.toml Cargo.lock ./
 # The dependencies alone first, so that a change of the source does not compile them again.
 RUN mkdir src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
     && cargo build --release --locked && rm -r src
+COPY build.rs ./
+COPY benches/code_layout.txt benches/
 COPY src src
 RUN touch src/main.rs src/lib.rs && cargo build --release --locked --bin updraft
 

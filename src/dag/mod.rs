@@ -3,6 +3,7 @@
 pub mod definitions;
 mod error;
 mod files;
+mod frozen;
 mod guarded_imports;
 pub mod host;
 mod interpreter;

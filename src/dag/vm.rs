@@ -13,14 +13,22 @@ use rustpython_vm::gc_state::gc_state;
 use rustpython_vm::signal::{UserSignalSender, user_signal_channel};
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings, VirtualMachine};
 
+use super::frozen::{self, Index};
 use super::world::{self, Registration, World};
 use super::{native, posix};
 
 /// The modules that stand in for Airflow and its relatives.
-const STAND_INS: &FrozenLib = rustpython_vm::py_freeze!(dir = "python");
+static STAND_INS: &FrozenLib = rustpython_vm::py_freeze!(dir = "python");
 
 /// The modules that stand in for what the standard library wants from the operating system.
-const OPERATING_SYSTEM: &FrozenLib = rustpython_vm::py_freeze!(dir = "stdlib");
+static OPERATING_SYSTEM: &FrozenLib = rustpython_vm::py_freeze!(dir = "stdlib");
+
+/// Python's own library.
+static STANDARD_LIBRARY: &FrozenLib = rustpython_pylib::FROZEN_STDLIB;
+static STANDARD_LIBRARY_INDEX: Index<
+    { frozen::entries(rustpython_pylib::FROZEN_STDLIB) },
+    { frozen::names(rustpython_pylib::FROZEN_STDLIB) },
+> = Index::of(rustpython_pylib::FROZEN_STDLIB);
 
 /// Python calls that may be nested before RecursionError, as in CPython.
 const RECURSION_LIMIT: usize = 1000;
@@ -80,7 +88,7 @@ impl Vm {
         modules.push(native::module_def(&builder.ctx));
         let interpreter = builder
             .add_native_modules(&modules)
-            .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
+            .add_frozen_modules(STANDARD_LIBRARY_INDEX.modules(STANDARD_LIBRARY))
             .add_frozen_modules(OPERATING_SYSTEM)
             .add_frozen_modules(STAND_INS)
             .init_hook({
