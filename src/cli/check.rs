@@ -1,5 +1,6 @@
 //! `updraft check`: what of a Dag folder runs natively, and what it needs.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,6 +47,15 @@ struct FileReport {
     /// Imported modules that are not there: whatever needs them fails when it is run.
     unavailable_modules: Vec<String>,
     dags: Vec<DagReport>,
+}
+
+impl FileReport {
+    fn has_task_of(&self, queue: &str) -> bool {
+        self.dags
+            .iter()
+            .flat_map(|dag| &dag.tasks)
+            .any(|task| task.queue.as_deref() == Some(queue))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -97,13 +107,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     });
     let mut files = Vec::new();
     for path in dag_files_under(&arguments.path)? {
-        files.push(check_file(
-            &path,
-            &config,
-            &search_path,
-            &masker,
-            runtime.handle(),
-        )?);
+        let checked = check_file(&path, &config, &search_path, &masker, runtime.handle());
+        files.push(checked.unwrap_or_else(|error| FileReport {
+            file: path.display().to_string(),
+            error: Some(format!("{error:#}")),
+            unavailable_modules: Vec::new(),
+            dags: Vec::new(),
+        }));
     }
     runtime.shutdown_background();
     anyhow::ensure!(
@@ -117,6 +127,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let ok = files.iter().all(|file| {
         file.error.is_none() && !file.dags.iter().flat_map(|dag| &dag.tasks).any(hindered)
     });
+    if let Some(queue) = &arguments.queue
+        && !files.iter().any(|file| file.has_task_of(queue))
+    {
+        eprintln!(
+            "note: no task names the queue {queue:?}; a queue that a cluster policy sets is not in the Dag files"
+        );
+    }
     let report = Report { ok, files };
     if arguments.json {
         outln!("{}", serde_json::to_string(&report)?);
@@ -130,7 +147,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The Dag files of a folder are those that Airflow's safe mode takes for some: they mention a Dag and Airflow.
+/// The Dag files of a folder are those that Airflow's safe mode takes for some: they mention a Dag and Airflow. A file
+/// that can't be read is among them, so that its report says so.
 fn dag_files_under(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let metadata =
         std::fs::metadata(path).with_context(|| format!("{} can't be read", path.display()))?;
@@ -139,10 +157,16 @@ fn dag_files_under(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     let mut found = Vec::new();
     let mut folders = vec![path.to_owned()];
+    // A link may lead back to a folder above it.
+    let mut seen = HashSet::new();
     while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder)
-            .with_context(|| format!("{} can't be read", folder.display()))?;
-        for entry in entries {
+        let real = folder.canonicalize();
+        let entries = real.and_then(|real| match seen.insert(real) {
+            true => std::fs::read_dir(&folder).map(Some),
+            false => Ok(None),
+        });
+        let entries = entries.with_context(|| format!("{} can't be read", folder.display()))?;
+        for entry in entries.into_iter().flatten() {
             let path = entry?.path();
             let name = path
                 .file_name()
@@ -153,18 +177,20 @@ fn dag_files_under(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
             }
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "py") {
-                let text = std::fs::read(&path)
-                    .with_context(|| format!("{} can't be read", path.display()))?;
-                let text = String::from_utf8_lossy(&text).to_lowercase();
-                if text.contains("dag") && text.contains("airflow") {
-                    found.push(path);
-                }
+            } else if path.extension().is_some_and(|extension| extension == "py")
+                && std::fs::read(&path).map_or(true, |text| mentions_a_dag(&text))
+            {
+                found.push(path);
             }
         }
     }
     found.sort();
     Ok(found)
+}
+
+fn mentions_a_dag(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    text.contains("dag") && text.contains("airflow")
 }
 
 fn check_file(
@@ -284,6 +310,8 @@ fn print(report: &Report) {
         if let Some(error) = &file.error {
             broken += 1;
             outln!("  can't be loaded: {error}");
+        } else if file.dags.is_empty() {
+            outln!("  makes no Dag");
         }
         if !file.unavailable_modules.is_empty() {
             outln!(

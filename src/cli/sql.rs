@@ -59,7 +59,8 @@ struct Check {
     jsonl: bool,
 }
 
-/// Exit status 1 when a statement is refused; with `--jsonl` verdicts are the output and not the status.
+/// Exit status 1 when a statement is refused; with `--jsonl`, when a line is no row: verdicts are the output and
+/// not the status.
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let SqlCommand::Check(check) = arguments.command;
     if check.jsonl {
@@ -94,22 +95,32 @@ fn print_list<'a>(title: &str, names: impl Iterator<Item = &'a String>) {
     }
 }
 
+/// One verdict a row; a line that is no row is refused, and makes the exit status 1.
 fn check_rows() -> anyhow::Result<ExitCode> {
     let mut output = BufWriter::new(std::io::stdout().lock());
+    let mut status = ExitCode::SUCCESS;
     for (index, line) in std::io::stdin().lock().lines().enumerate() {
         let line = line.context("reading standard input")?;
         if line.trim().is_empty() {
             continue;
         }
-        let number = index + 1;
-        let row: Row =
-            serde_json::from_str(&line).with_context(|| format!("line {number} is no such row"))?;
-        let verdict = Verdict::from(row.check().with_context(|| format!("line {number}"))?);
+        let verdict = check_row(&line).unwrap_or_else(|error| {
+            status = ExitCode::FAILURE;
+            Verdict {
+                verdict: "reject",
+                message: format!("line {}: {error:#}", index + 1),
+            }
+        });
         serde_json::to_writer(&mut output, &verdict)?;
         output.write_all(b"\n")?;
     }
     output.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
+}
+
+fn check_row(line: &str) -> anyhow::Result<Verdict> {
+    let row: Row = serde_json::from_str(line).context("not a row of JSON with \"sql\"")?;
+    Ok(row.check()?.into())
 }
 
 #[derive(Debug, Deserialize)]
@@ -177,8 +188,16 @@ mod tests {
     use super::*;
 
     fn verdict(row: &str) -> Verdict {
-        let row: Row = serde_json::from_str(row).unwrap();
-        row.check().unwrap().into()
+        check_row(row).unwrap()
+    }
+
+    #[test]
+    fn a_line_that_is_no_row_gets_no_verdict() {
+        let error = check_row(r#"{"dialect": "postgres"}"#).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("missing field `sql`"),
+            "{error:#}"
+        );
     }
 
     #[test]

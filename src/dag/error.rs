@@ -153,9 +153,14 @@ impl PythonError {
         }
     }
 
+    /// The innermost call in a file of the author's: a stand-in's file is a module name.
     fn place(&self) -> String {
+        let own = |frame: &&TraceFrame| frame.filename.contains('/');
         self.trace
-            .last()
+            .iter()
+            .rev()
+            .find(own)
+            .or(self.trace.last())
             .map(|frame| format!(" ({frame})"))
             .unwrap_or_default()
     }

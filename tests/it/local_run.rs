@@ -383,3 +383,118 @@ with DAG("made", schedule=None):
         Some(1)
     );
 }
+
+#[test]
+fn every_example_dag_answers_from_the_transcript_beside_it() {
+    for (file, tasks) in [
+        ("region_notes.py", 8),
+        ("ticket_digest.py", 2),
+        ("weekly_review.py", 3),
+    ] {
+        let (status, report) = run(
+            &repository().join("dags").join(file),
+            &["--logical-date", "2026-11-21"],
+        );
+        assert_eq!(status, 0, "{report:#}");
+        assert_eq!(
+            report["tasks"].as_array().map(Vec::len),
+            Some(tasks),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn one_instance_of_a_mapped_task_is_run_alone() {
+    let file = repository().join("dags/region_notes.py");
+    let (status, report) = run(&file, &["note[3]"]);
+    assert_eq!(status, 0, "{report:#}");
+    let tasks = report["tasks"].as_array().expect("tasks");
+    let indexes: Vec<_> = tasks.iter().map(|task| &task["map_index"]).collect();
+    assert_eq!(indexes, [3]);
+    let (status, report) = run(&file, &["note[8]"]);
+    assert_eq!(status, 1);
+    let error = report["error"].as_str().expect("an error");
+    assert_eq!(error, "task note has 8 map indexes, and none is 8");
+}
+
+#[test]
+fn a_failure_is_shown_with_its_place_in_the_dag_file_and_its_cause() {
+    let source = r#"
+from airflow.sdk import dag, task
+
+
+@dag
+def made():
+    @task
+    def outer():
+        try:
+            {}["z"]
+        except KeyError as error:
+            raise ValueError("no letter") from error
+
+    outer()
+
+
+made()
+"#;
+    let (folder, file) = dag_file(source, &[]);
+    let output = updraft(&["run", &file.display().to_string()]);
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    let file = folder.path().canonicalize().expect("there").join("made.py");
+    let expected = format!(
+        "  at {0}:12 in outer\n  caused by KeyError: 'z'\n  at {0}:10 in outer\n  ValueError: no letter\n",
+        file.display()
+    );
+    assert!(shown.contains(&expected), "{shown}");
+}
+
+#[test]
+fn a_connection_that_is_not_defined_comes_with_what_to_do_about_it() {
+    let source = r#"
+from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.sdk import DAG
+
+with DAG("made"):
+    AgentOperator(task_id="ask", prompt="Hello?", llm_conn_id="my_model")
+"#;
+    let (_folder, file) = dag_file(source, &[]);
+    let output = updraft(&["run", &file.display().to_string()]);
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(
+        shown.contains(
+            "define it as AIRFLOW_CONN_MY_MODEL or in made.connections.json beside the Dag file, \
+             or let made.transcript.json answer for the model"
+        ),
+        "{shown}"
+    );
+}
+
+#[test]
+fn check_reports_files_that_cannot_be_read_and_follows_no_link_in_circles() {
+    let (folder, _) = dag_file("# no dag for airflow here\n", &[]);
+    let path = folder.path();
+    std::os::unix::fs::symlink("nowhere.py", path.join("dangling.py")).expect("linked");
+    std::os::unix::fs::symlink(".", path.join("loop")).expect("linked");
+    let output = updraft(&["check", &path.display().to_string(), "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let files = report["files"].as_array().expect("files");
+    let seen: Vec<_> = files
+        .iter()
+        .map(|file| {
+            (
+                file["file"].as_str().unwrap_or_default(),
+                file["error"].is_string(),
+            )
+        })
+        .collect();
+    let (dangling, made) = (path.join("dangling.py"), path.join("made.py"));
+    assert_eq!(
+        seen,
+        [
+            (dangling.to_str().expect("UTF-8"), true),
+            (made.to_str().expect("UTF-8"), false)
+        ]
+    );
+}

@@ -21,6 +21,7 @@ use crate::control_plane::local::{LocalControlPlane, XComPlace};
 use crate::control_plane::resolve::Resolver;
 use crate::dag::Interpreter;
 use crate::dag::definitions::{Dag, Task};
+use crate::secrets::environment::connection_variable;
 use crate::secrets::{Masker, SearchPath};
 use crate::supervisor::{
     FinalState, Limits, LogSink, StopReason, StopSender, SupervisedTask, TaskCommand, TaskLog,
@@ -32,11 +33,17 @@ use crate::task::services::Services;
 
 const BUNDLE: &str = "local";
 
+/// One task of a Dag, or one map index of it.
+pub struct Only {
+    pub task_id: String,
+    pub map_index: Option<i64>,
+}
+
 /// Runs a Dag.
 pub struct DagRunner {
     pub dag: Dag,
-    /// Run this task alone.
-    pub only: Option<String>,
+    /// Run this alone.
+    pub only: Option<Only>,
     pub logical_date: String,
     pub run_id: String,
     pub conf: Option<Map<String, Value>>,
@@ -100,7 +107,9 @@ impl DagRunner {
         let interrupted = CancellationToken::new();
         let watch = tokio::spawn(stop_on_interrupt(stop.clone(), interrupted.clone()));
         let mut instances: Vec<Instance> = Vec::new();
-        for task in in_order(&self.dag, self.only.as_deref()) {
+        self.say_what_is_missing();
+        let only = self.only.as_ref().map(|only| only.task_id.as_str());
+        for task in in_order(&self.dag, only) {
             if interrupted.is_cancelled() {
                 break;
             }
@@ -159,10 +168,22 @@ impl DagRunner {
                 }
             }
         };
+        let only = self.only.as_ref().and_then(|only| only.map_index);
         let indexes: Vec<i64> = match count {
             None => vec![-1],
-            Some(count) => (0..i64::try_from(count).unwrap_or(i64::MAX)).collect(),
+            Some(count) => (0..i64::try_from(count).unwrap_or(i64::MAX))
+                .filter(|index| only.is_none_or(|only| only == *index))
+                .collect(),
         };
+        if let Some(only) = only
+            && indexes != [only]
+        {
+            let count = count.unwrap_or_default();
+            anyhow::bail!(
+                "task {} has {count} map indexes, and none is {only}",
+                task.task_id
+            );
+        }
         if indexes.is_empty() {
             instances.push(left_out(-1, State::Skipped));
             return Ok(());
@@ -425,6 +446,9 @@ impl DagRunner {
             };
             self.display
                 .task_ends(word, begin.elapsed(), &xcoms, error.as_deref());
+            if let Some(hint) = error.as_deref().and_then(|error| self.hint(error)) {
+                self.display.note(&hint);
+            }
             if later {
                 reschedules += 1;
                 self.wait_until_rescheduled(interrupted).await;
@@ -450,6 +474,41 @@ impl DagRunner {
 }
 
 impl DagRunner {
+    /// What to do about a connection that is not there.
+    fn hint(&self, error: &str) -> Option<String> {
+        let (_, rest) = error.split_once("The conn_id `")?;
+        let (conn_id, _) = rest.split_once("` isn't defined")?;
+        let stem = self.place.file.with_extension("");
+        let stem = stem.file_name()?.to_string_lossy().into_owned();
+        let transcript = match self.place.transcript() {
+            Some(_) => String::new(),
+            None => format!(", or let {stem}.transcript.json answer for the model"),
+        };
+        Some(format!(
+            "define it as {} or in {stem}.connections.json beside the Dag file{transcript}",
+            connection_variable(conn_id)
+        ))
+    }
+
+    /// With one task alone: what it will miss.
+    fn say_what_is_missing(&self) {
+        let Some(only) = &self.only else { return };
+        let Some(task) = self
+            .dag
+            .tasks
+            .iter()
+            .find(|task| task.task_id == only.task_id)
+        else {
+            return;
+        };
+        if !task.upstream_task_ids.is_empty() {
+            self.display.note(&format!(
+                "alone: what {} would give it is not there",
+                task.upstream_task_ids.join(", ")
+            ));
+        }
+    }
+
     /// Waits for the moment that the last rescheduled task has named.
     async fn wait_until_rescheduled(&self, interrupted: &CancellationToken) {
         let messages = self.plane.messages();

@@ -154,6 +154,9 @@ impl Display {
             }
             return;
         }
+        for line in trace(record) {
+            self.line(&format!("  {line}"));
+        }
         let event = text("event");
         let level = text("level");
         if self.verbose {
@@ -208,9 +211,9 @@ impl Display {
         let usage = xcoms.get("usage").map_or_else(String::new, |usage| {
             let number = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
             format!(
-                ", {} requests, {} tool calls, {} tokens in, {} out",
-                number("requests"),
-                number("tool_calls"),
+                ", {}, {}, {} tokens in, {} out",
+                counted(number("requests"), "request"),
+                counted(number("tool_calls"), "tool call"),
                 number("input_tokens"),
                 number("output_tokens")
             )
@@ -218,10 +221,62 @@ impl Display {
         self.line(&format!("  {state} in {:.2} s{usage}", took.as_secs_f64()));
     }
 
+    /// Something to know about the run.
+    pub fn note(&self, text: &str) {
+        self.line(&format!("  {text}"));
+    }
+
     /// The run has ended.
     pub fn run_ends(&self, state: &str, took: Duration) {
         self.line(&format!("\nDag run {state} in {:.2} s", took.as_secs_f64()));
     }
+}
+
+/// Where in the author's own files an exception was raised, outermost call first, and what caused it.
+fn trace(record: &Map<String, Value>) -> Vec<String> {
+    let exceptions = record.get("error_detail").and_then(Value::as_array);
+    let mut lines = Vec::new();
+    for (index, exception) in exceptions.into_iter().flatten().enumerate() {
+        let text = |of: &Value, key: &str| {
+            let value = of.get(key).and_then(Value::as_str).unwrap_or_default();
+            value.to_owned()
+        };
+        if index > 0 {
+            lines.push(format!(
+                "caused by {}: {}",
+                text(exception, "exc_type"),
+                one_line(&text(exception, "exc_value"))
+            ));
+        }
+        let frames = exception.get("frames").and_then(Value::as_array);
+        lines.extend(frames.into_iter().flatten().filter_map(|frame| {
+            let file = text(frame, "filename");
+            // The file of one of our own modules is a module name.
+            file.contains('/').then(|| {
+                let line = frame
+                    .get("lineno")
+                    .and_then(Value::as_u64)
+                    .unwrap_or_default();
+                format!("at {}:{line} in {}", beside_us(&file), text(frame, "name"))
+            })
+        }));
+    }
+    lines
+}
+
+fn counted(number: u64, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
+/// A path as it reads from the current folder.
+fn beside_us(file: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = std::path::Path::new(file);
+    path.strip_prefix(here)
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 fn one_line(text: &str) -> String {

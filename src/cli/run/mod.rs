@@ -16,7 +16,7 @@ use anyhow::Context;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use self::dag_run::DagRunner;
+use self::dag_run::{DagRunner, Only};
 use self::display::Display;
 use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::Config;
@@ -33,7 +33,7 @@ use crate::secrets::{Masker, SearchPath};
 pub struct Arguments {
     /// The Dag file.
     dag_file: PathBuf,
-    /// Run this task alone, without the tasks before and after it.
+    /// Run this task alone, without the tasks before and after it; of a mapped task, `task[3]` runs one instance.
     task_id: Option<String>,
     /// Which Dag, when the file makes several.
     #[arg(long, value_name = "ID")]
@@ -76,6 +76,36 @@ fn logical_date(text: &str) -> Result<DateTime<Utc>, String> {
         })
         .map(|at| at.and_utc())
         .ok_or_else(|| "neither 2026-01-31 nor 2026-01-31T12:00:00Z".to_owned())
+}
+
+impl Only {
+    /// By its id, with `[map index]` after it or without.
+    fn find(text: &str, dag: &Dag) -> Result<Self, WrongUsage> {
+        let has = |task_id: &str| dag.tasks.iter().any(|task| task.task_id == task_id);
+        let indexed = text
+            .strip_suffix(']')
+            .and_then(|text| text.split_once('['))
+            .and_then(|(task_id, index)| Some((task_id, index.parse().ok()?)))
+            .filter(|(task_id, _)| has(task_id));
+        if let Some((task_id, map_index)) = indexed {
+            return Ok(Self {
+                task_id: task_id.to_owned(),
+                map_index: Some(map_index),
+            });
+        }
+        if has(text) {
+            return Ok(Self {
+                task_id: text.to_owned(),
+                map_index: None,
+            });
+        }
+        let known: Vec<_> = dag.tasks.iter().map(|task| task.task_id.as_str()).collect();
+        Err(WrongUsage::UnknownTask {
+            dag_id: dag.dag_id.clone(),
+            task_id: text.to_owned(),
+            known: known.join(", "),
+        })
+    }
 }
 
 /// What can't be: told like wrong usage, with exit status 2.
@@ -144,26 +174,14 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
     let (file, interpreter) =
         dag_files::load(&place, &config, &resolver, runtime.handle(), &current)?;
     let dag = choose(file, &arguments)?;
-    if let Some(task_id) = &arguments.task_id
-        && !dag.tasks.iter().any(|task| task.task_id == *task_id)
-    {
-        let known = dag
-            .tasks
-            .iter()
-            .map(|task| task.task_id.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        return Err(WrongUsage::UnknownTask {
-            dag_id: dag.dag_id,
-            task_id: task_id.clone(),
-            known,
-        }
-        .into());
-    }
+    let only = match arguments.task_id {
+        Some(text) => Some(Only::find(&text, &dag)?),
+        None => None,
+    };
     let at = arguments.logical_date.unwrap_or_else(Utc::now);
     let runner = DagRunner {
         dag,
-        only: arguments.task_id,
+        only,
         logical_date: at.to_rfc3339_opts(SecondsFormat::Micros, true),
         run_id: format!(
             "manual__{}",
