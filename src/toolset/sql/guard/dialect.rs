@@ -36,11 +36,26 @@ pub(super) enum DollarQuotes {
     Tagged,
 }
 
+/// Where a setting of the server says whether a backslash escapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BackslashSetting {
+    No,
+    /// MySQL's `NO_BACKSLASH_ESCAPES`, PostgreSQL's `standard_conforming_strings`.
+    InPlainStrings,
+    /// Spark's `doubleQuotedIdentifiers`: names have no escapes.
+    InDoubleQuotes,
+}
+
 /// How an engine cuts text: quotes, escapes and comments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexicon {
     /// A backslash in a string takes the next character with it.
     pub backslash: bool,
+    pub backslash_is_a_setting: BackslashSetting,
+    /// `r'...'` has no escapes, where other strings have them.
+    pub raw_strings: bool,
+    /// The server puts values in place of `${...}` before it reads the text.
+    pub substitutes_variables: bool,
     /// `E'...'` is a string with backslash escapes.
     pub escape_strings: bool,
     /// `"..."` is a string, not an identifier.
@@ -67,6 +82,7 @@ impl Dialect {
         match name {
             "postgresql" => Self::Postgres,
             "mssql" => Self::TSql,
+            "mariadb" => Self::MySql,
             other => other.parse().unwrap_or_default(),
         }
     }
@@ -114,6 +130,9 @@ impl Dialect {
     pub(super) fn lexicon(self) -> Lexicon {
         let plain = Lexicon {
             backslash: false,
+            backslash_is_a_setting: BackslashSetting::No,
+            raw_strings: false,
+            substitutes_variables: false,
             escape_strings: false,
             double_quoted_strings: false,
             backtick_identifiers: false,
@@ -127,8 +146,15 @@ impl Dialect {
             hash_symbol: false,
         };
         match self {
-            Self::Generic | Self::Trino | Self::Oracle => plain,
+            Self::Trino | Self::Oracle => plain,
+            // What any of the engines behind it might do is not read.
+            Self::Generic => Lexicon {
+                backslash_is_a_setting: BackslashSetting::InPlainStrings,
+                executable_comments: true,
+                ..plain
+            },
             Self::Postgres | Self::Redshift => Lexicon {
+                backslash_is_a_setting: BackslashSetting::InPlainStrings,
                 escape_strings: true,
                 dollar_quotes: DollarQuotes::Tagged,
                 hash_symbol: true,
@@ -136,6 +162,7 @@ impl Dialect {
             },
             Self::MySql => Lexicon {
                 backslash: true,
+                backslash_is_a_setting: BackslashSetting::InPlainStrings,
                 double_quoted_strings: true,
                 backtick_identifiers: true,
                 dashes_need_space: true,
@@ -180,6 +207,9 @@ impl Dialect {
             },
             Self::Databricks | Self::Spark | Self::Hive => Lexicon {
                 backslash: true,
+                backslash_is_a_setting: BackslashSetting::InDoubleQuotes,
+                raw_strings: true,
+                substitutes_variables: true,
                 double_quoted_strings: true,
                 backtick_identifiers: true,
                 ..plain
@@ -191,14 +221,12 @@ impl Dialect {
     /// WITH clause's to the letter before it is taken for it.
     pub(super) fn table_names_keep_case(self) -> bool {
         match self {
-            Self::MySql | Self::ClickHouse => true,
-            Self::Generic
-            | Self::Postgres
+            Self::MySql | Self::ClickHouse | Self::TSql | Self::Generic => true,
+            Self::Postgres
             | Self::Sqlite
             | Self::Snowflake
             | Self::BigQuery
             | Self::DuckDb
-            | Self::TSql
             | Self::Redshift
             | Self::Trino
             | Self::Oracle

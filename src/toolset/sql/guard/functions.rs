@@ -48,8 +48,9 @@ const MEASURED_WITH_OTHER_ARGUMENTS: &[(Dialect, &[&str])] = &[
     (Dialect::ClickHouse, &["SPLITBYCHAR"]),
 ];
 
-/// Functions that the anchor's parser knows and that return what no table holds: Databricks' secret scopes.
-const READS_BEYOND_TABLES: &[&str] = &["SECRET", "TRY_SECRET"];
+/// Functions that the anchor's parser knows and that reach what no table holds: Databricks' secret scopes, the files of
+/// Snowflake's stages.
+const READS_BEYOND_TABLES: &[&str] = &["SECRET", "TRY_SECRET", "TO_FILE", "TRY_TO_FILE"];
 
 /// Whether a call is of a function that the dialect's parser knows.
 pub(super) fn is_known(dialect: Dialect, name: &str, arguments: usize) -> bool {

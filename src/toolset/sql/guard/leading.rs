@@ -261,8 +261,11 @@ pub(super) fn second_statement(tokens: &[TokenWithSpan], dialect: Dialect) -> Op
         "RETURN",
         "REVERT",
         "ROLLBACK",
+        "SEND",
+        "SETUSER",
         "SHUTDOWN",
         "THROW",
+        "WAITFOR",
     ];
     if dialect != Dialect::TSql {
         return None;

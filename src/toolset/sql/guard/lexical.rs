@@ -6,7 +6,7 @@
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
-use super::dialect::{Dialect, DollarQuotes, Lexicon};
+use super::dialect::{BackslashSetting, Dialect, DollarQuotes, Lexicon};
 use super::refusal::Refusal;
 
 /// Bytes of SQL that are read at all.
@@ -38,7 +38,15 @@ pub(super) fn lex(sql: &str, dialect: Dialect) -> Result<Lexed, Refusal> {
             sql.len()
         )));
     }
-    let scan = Scan::new(sql, dialect.lexicon()).run()?;
+    let lexicon = dialect.lexicon();
+    if lexicon.substitutes_variables && sql.contains("${") {
+        return Err(Refusal::Parse(
+            "The server puts the value of a variable in place of ${...} before it reads the statement, also inside \
+             strings. Write the value itself."
+                .to_owned(),
+        ));
+    }
+    let scan = Scan::new(sql, lexicon).run()?;
     let tokens = Tokenizer::new(dialect.parser(), &scan.blanked)
         .tokenize_with_location()
         .map_err(|error| Refusal::Tokens(error.to_string()))?;
@@ -267,7 +275,7 @@ impl<'a> Scan<'a> {
                 '`' if self.lexicon.backtick_identifiers => self.quoted_identifier('`')?,
                 '[' if self.lexicon.bracket_identifiers => self.quoted_identifier(']')?,
                 '$' if self.lexicon.dollar_quotes != DollarQuotes::Never => self.dollar()?,
-                '$' if self.follows("$") => {
+                '$' if self.dollar_quote_tag().is_some() => {
                     return Err(Refusal::Parse(
                         "Dollar quotes ($$...$$) are not read in this dialect. Use '...'."
                             .to_owned(),
@@ -321,7 +329,19 @@ impl<'a> Scan<'a> {
 
     fn string(&mut self, quote: char) -> Result<(), Refusal> {
         let start = self.location();
-        let escapes = self.lexicon.backslash || (quote == '\'' && self.is_escape_string());
+        if self.lexicon.raw_strings && (self.has_prefix('R') || self.has_prefix('r')) {
+            return Err(Refusal::Parse(
+                "Raw strings (r'...') are not read in this dialect. Use '...'.".to_owned(),
+            ));
+        }
+        let is_escape_string =
+            self.lexicon.escape_strings && (self.has_prefix('E') || self.has_prefix('e'));
+        let escapes = self.lexicon.backslash || (quote == '\'' && is_escape_string);
+        let unsure = match self.lexicon.backslash_is_a_setting {
+            BackslashSetting::No => false,
+            BackslashSetting::InPlainStrings => !is_escape_string,
+            BackslashSetting::InDoubleQuotes => quote == '"',
+        };
         let triple = self.lexicon.triple_quotes && self.follows(&format!("{quote}{quote}"));
         for _ in 0..(if triple { 3 } else { 1 }) {
             self.copy();
@@ -329,8 +349,15 @@ impl<'a> Scan<'a> {
         loop {
             match self.copy() {
                 None => return Err(self.unterminated("string", start)),
-                Some('\\') if escapes => {
-                    self.copy();
+                // Two backslashes in front of a quote mean the same either way, one does not.
+                Some('\\') if escapes || unsure => {
+                    let escaped = self.copy();
+                    if unsure && escaped == Some(quote) {
+                        return Err(Refusal::Parse(format!(
+                            "A backslash before a quote can be read in two ways. Write {quote}{quote} for a quote \
+                             within a string."
+                        )));
+                    }
                 }
                 Some(c) if c == quote && triple => {
                     if self.peek() == Some(quote) && self.follows(&quote.to_string()) {
@@ -352,11 +379,10 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// PostgreSQL's `E'...'`: the letter stands on its own in front of the quote.
-    fn is_escape_string(&self) -> bool {
+    /// Whether the quote ahead has a prefix as in `E'...'`: the letter stands on its own, right in front.
+    fn has_prefix(&self, letter: char) -> bool {
         let [last, before] = self.before;
-        self.lexicon.escape_strings
-            && matches!(last, 'E' | 'e')
+        last == letter
             && self.blanked.ends_with(last)
             && !(before.is_alphanumeric() || before == '_' || before == '$')
     }
@@ -367,6 +393,13 @@ impl<'a> Scan<'a> {
         loop {
             match self.copy() {
                 None => return Err(self.unterminated("quoted identifier", start)),
+                // ClickHouse and BigQuery escape in names as in strings.
+                Some('\\') if self.lexicon.backslash => {
+                    return Err(Refusal::Parse(
+                        "A backslash in a quoted name can be read in two ways. Use plain names."
+                            .to_owned(),
+                    ));
+                }
                 Some(c) if c == close => {
                     if self.peek() != Some(close) {
                         break;
@@ -386,25 +419,33 @@ impl<'a> Scan<'a> {
         self.before = ['\0'; 2];
     }
 
-    /// `$$...$$`, `$tag$...$tag$`, or a dollar that quotes nothing.
-    fn dollar(&mut self) -> Result<(), Refusal> {
+    /// The tag of the dollar quote that opens here: empty for `$$`.
+    fn dollar_quote_tag(&self) -> Option<String> {
         let [last, _] = self.before;
-        let in_a_name = (last.is_alphanumeric() || last == '_') && self.blanked.ends_with(last);
+        let in_a_name = is_part_of_a_name(last) && self.blanked.ends_with(last);
         let tag: String = self
             .rest
             .clone()
             .skip(1)
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .take_while(|c| is_part_of_a_name(*c))
             .collect();
         let opens = !in_a_name
             && self.follows(&format!("{tag}$"))
             && !tag.starts_with(|c: char| c.is_ascii_digit());
-        if !opens || (self.lexicon.dollar_quotes == DollarQuotes::Plain && !tag.is_empty()) {
+        opens.then_some(tag)
+    }
+
+    /// `$$...$$`, `$tag$...$tag$`, or a dollar that quotes nothing.
+    fn dollar(&mut self) -> Result<(), Refusal> {
+        let tag = self
+            .dollar_quote_tag()
+            .filter(|tag| self.lexicon.dollar_quotes == DollarQuotes::Tagged || tag.is_empty());
+        let Some(tag) = tag else {
             self.copy();
             let [last, _] = self.before;
             self.before = ['$', last];
             return Ok(());
-        }
+        };
         let start = self.location();
         let length = tag.chars().count() + 2;
         for _ in 0..length {
@@ -435,9 +476,12 @@ impl<'a> Scan<'a> {
                 break;
             }
             self.blank();
-            if c == '\r' && self.peek().is_some_and(|next| next != '\n') {
+            let is_lone_return = c == '\r' && self.peek().is_some_and(|next| next != '\n');
+            let may_end_a_line =
+                matches!(c, '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+            if is_lone_return || may_end_a_line {
                 return Err(Refusal::Parse(
-                    "A comment that ends in a lone carriage return can be read in two ways. Remove the comment."
+                    "A comment with an unusual end of line can be read in two ways. Remove the comment."
                         .to_owned(),
                 ));
             }
@@ -451,10 +495,11 @@ impl<'a> Scan<'a> {
         self.comments.push(start);
         self.blank();
         self.blank();
+        // MySQL's own is `/*!`, MariaDB's `/*M!`, TiDB's `/*T!`.
         let executable = match self.peek() {
             Some('!') => true,
-            Some('M' | 'm') => self.follows("!"),
-            Some(_) | None => false,
+            Some(c) => c.is_ascii_alphabetic() && self.follows("!"),
+            None => false,
         };
         self.executable_comment |= executable && self.lexicon.executable_comments;
         loop {
@@ -476,4 +521,9 @@ impl<'a> Scan<'a> {
         self.before = ['\0'; 2];
         Ok(())
     }
+}
+
+/// PostgreSQL takes every character beyond ASCII for part of a name, also where it is no letter.
+fn is_part_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()
 }

@@ -95,7 +95,8 @@ impl Guard {
         context: Context,
     ) -> Result<Report, Refusal> {
         let leading = leading::classify(&tokens, self.dialect);
-        if self.allow_writes && self.allow_list.is_none() {
+        let is_bare_select = tokens.len() == 1 && first_word(&tokens) == "SELECT";
+        if self.allow_writes && self.allow_list.is_none() && !is_bare_select {
             return self.check_syntax(leading, tokens);
         }
         if context.version {
@@ -115,8 +116,15 @@ impl Guard {
                  names like this in brackets."
             )));
         }
+        if self.dialect == Dialect::Snowflake
+            && tokens.iter().any(|token| token.token == Token::LongArrow)
+        {
+            return Err(Refusal::Parse(
+                "Behind ->> stands another statement. Send one statement.".to_owned(),
+            ));
+        }
         let checks_comments = self.allow_list.is_some() && context.comment;
-        if tokens.len() == 1 && first_word(&tokens) == "SELECT" && !checks_comments {
+        if is_bare_select && !checks_comments {
             return Ok(Report {
                 statement_type: "Select".to_owned(),
                 ..Report::default()

@@ -1,22 +1,24 @@
 //! Expressions.
 
 use sqlparser::ast::{
-    AccessExpr, Array, CaseWhen, CastFormat, CeilFloorKind, DictionaryField, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
-    HavingBound, Ident, Interval, JsonPath, JsonPathElem, JsonReturningClause, LambdaFunction,
-    LambdaFunctionParameter, LambdaSyntax, ListAggOnOverflow, Map, MapEntry, MemberOf, ObjectName,
-    OneOrManyWithParens, Subscript, TypedString, WindowFrame, WindowFrameBound, WindowSpec,
-    WindowType,
+    AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DictionaryField, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
+    FunctionArguments, HavingBound, Ident, Interval, JsonPath, JsonPathElem, JsonReturningClause,
+    LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ListAggOnOverflow, Map, MapEntry,
+    MemberOf, ObjectName, OneOrManyWithParens, Subscript, TypedString, WindowFrame,
+    WindowFrameBound, WindowSpec, WindowType,
 };
 
-use super::Walk;
+use super::{Role, Walk};
+use crate::toolset::sql::guard::dialect::Dialect;
 
 impl Walk {
     pub(super) fn expr(&mut self, expr: &Expr) {
         // A chain of operators leans to the left, as long as the statement: it is walked without recursion.
         let mut expr = expr;
         let mut right_sides = Vec::new();
-        while let Expr::BinaryOp { left, op: _, right } = expr {
+        while let Expr::BinaryOp { left, op, right } = expr {
+            self.operator(op);
             right_sides.push(right);
             expr = left;
         }
@@ -36,9 +38,8 @@ impl Walk {
         match expr {
             Expr::Identifier(ident) => self.column(ident),
             Expr::CompoundIdentifier(idents) => {
-                if let Some(last) = idents.last() {
-                    self.column(last);
-                }
+                let last = idents.last();
+                self.findings.has_table_column |= last.is_some_and(|last| is_bare(last, "table"));
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
                 self.expr(root);
@@ -79,6 +80,7 @@ impl Walk {
             } => {
                 self.expr(expr);
                 self.exprs(list);
+                self.clickhouse_table_in(list);
             }
             Expr::InSubquery {
                 expr,
@@ -104,7 +106,10 @@ impl Walk {
             } => {
                 self.exprs([&**expr, &**low, &**high]);
             }
-            Expr::BinaryOp { left, op: _, right } => self.exprs([&**left, &**right]),
+            Expr::BinaryOp { left, op, right } => {
+                self.operator(op);
+                self.exprs([&**left, &**right]);
+            }
             Expr::Like {
                 negated: _,
                 any: _,
@@ -318,10 +323,52 @@ impl Walk {
         }
     }
 
-    /// No query has a column named TABLE without quotes: the word would be something the parsers read differently.
+    /// PostgreSQL's `OPERATOR(schema.+)` calls whatever function stands behind it in that schema.
+    fn operator(&mut self, operator: &BinaryOperator) {
+        if let BinaryOperator::PGCustomBinaryOperator(names) = operator {
+            self.unknown_function(&format!("operator({})", names.join(".")));
+        }
+    }
+
+    /// To ClickHouse `IN (name)` is `IN name`, and that the table of the name.
+    fn clickhouse_table_in(&mut self, list: &[Expr]) {
+        let ([only], Dialect::ClickHouse) = (list, self.dialect) else {
+            return;
+        };
+        let mut only = only;
+        while let Expr::Nested(inner) = only {
+            only = inner;
+        }
+        let parts = if let Expr::Identifier(ident) = only {
+            vec![ident.clone()]
+        } else if let Expr::CompoundIdentifier(idents) = only {
+            idents.clone()
+        } else {
+            return;
+        };
+        self.table(&ObjectName::from(parts), Role::Read);
+    }
+
+    /// No query has a column of these names without quotes: the word begins a clause which the parser does not expect
+    /// there. PostgreSQL's `SELECT INTO copy FROM orders` makes a table, and is read as a column with an alias.
     fn column(&mut self, ident: &Ident) {
-        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("table") {
-            self.findings.has_table_column = true;
+        const CLAUSES: &[&str] = &[
+            "INTO",
+            "SELECT",
+            "FROM",
+            "WHERE",
+            "HAVING",
+            "JOIN",
+            "UNION",
+            "EXCEPT",
+            "INTERSECT",
+        ];
+        self.findings.has_table_column |= is_bare(ident, "table");
+        if is_bare(ident, "into") {
+            self.modifies("Into");
+        }
+        if let Some(word) = CLAUSES.iter().find(|word| is_bare(ident, word)) {
+            self.not_understood(format!("{word} as a column"));
         }
     }
 
@@ -494,6 +541,10 @@ impl Walk {
             self.call(name, arguments);
         }
     }
+}
+
+fn is_bare(ident: &Ident, word: &str) -> bool {
+    ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(word)
 }
 
 fn is_subquery(mut expr: &Expr) -> bool {

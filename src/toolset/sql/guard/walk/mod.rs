@@ -3,8 +3,13 @@
 //! Every struct is taken apart field by field and every enum variant by variant, without `..` and `_`. A part that no
 //! rule covers ends the walk with a refusal that names it.
 
+mod data_change;
 mod data_type;
+mod definition;
 mod expr;
+mod from;
+mod node_name;
+mod pipe;
 mod query;
 mod statement;
 mod table;
@@ -77,7 +82,7 @@ impl TableRef {
     }
 }
 
-pub(in crate::toolset::sql::guard) use statement::node_name;
+pub(in crate::toolset::sql::guard) use node_name::node_name;
 
 /// Walks a statement.
 pub(super) fn walk(statement: &Statement, dialect: Dialect) -> Findings {
@@ -135,11 +140,12 @@ impl Walk {
             .any(|cte| self.same_name(cte, name))
     }
 
-    /// Unquoted names fold, quoted names are exact, and one of each is never the same.
+    /// Unquoted names fold, quoted names are exact, and one of each is never the same. Only ASCII folds: what a server
+    /// does with other letters depends on it, and a name that it does not find among the clauses is a table's.
     fn same_name(&self, a: &Ident, b: &Ident) -> bool {
         match (a.quote_style, b.quote_style) {
             (None, None) if !self.dialect.table_names_keep_case() => {
-                casefold(&a.value) == casefold(&b.value)
+                a.value.eq_ignore_ascii_case(&b.value)
             }
             (None, None) | (Some(_), Some(_)) => a.value == b.value,
             (None, Some(_)) | (Some(_), None) => false,

@@ -1,15 +1,12 @@
-//! Queries: their clauses, their FROM items and the scope of their WITH clauses.
+//! Queries: their clauses and the scope of their WITH clauses.
 
 use sqlparser::ast::{
-    ConnectByKind, Cte, Distinct, Expr, ExprWithAlias, ExprWithAliasAndOrderBy, Fetch, GroupByExpr,
-    GroupByWithModifier, Ident, Interpolate, InterpolateExpr, Join, JoinConstraint, JoinOperator,
-    JsonTableColumn, LateralView, LimitClause, LockClause, Measure, NamedWindowDefinition,
-    NamedWindowExpr, Offset, OrderBy, OrderByExpr, OrderByKind, Parens, PipeOperator,
-    PivotValueSource, Query, ReplaceSelectElement, Select, SelectInto, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Setting, Statement, SymbolDefinition, Table,
-    TableFactor, TableFunctionArgs, TableSample, TableSampleBucket, TableSampleKind,
-    TableSampleQuantity, TableVersion, TableWithJoins, Top, TopQuantity, Values,
-    WildcardAdditionalOptions, With, WithFill, XmlPassingArgument, XmlTableColumnOption,
+    ConnectByKind, Cte, Distinct, Expr, Fetch, GroupByExpr, GroupByWithModifier, Ident,
+    Interpolate, InterpolateExpr, LateralView, LimitClause, LockClause, NamedWindowDefinition,
+    NamedWindowExpr, Offset, OrderBy, OrderByExpr, OrderByKind, Parens, Query,
+    ReplaceSelectElement, Select, SelectInto, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, Setting, Statement, Table, Top, TopQuantity, Value, Values,
+    WildcardAdditionalOptions, With, WithFill,
 };
 
 use super::{Role, Source, Walk};
@@ -21,9 +18,20 @@ impl Walk {
     }
 
     fn query_parts(&mut self, query: &Query) {
+        let scope = self.scopes.len();
+        if let Some(with) = &query.with {
+            self.with(with);
+        }
+        self.set_expr(&query.body);
+        self.query_tail(query);
+        self.scopes.truncate(scope);
+    }
+
+    /// What stands behind the body.
+    fn query_tail(&mut self, query: &Query) {
         let Query {
-            with,
-            body,
+            with: _,
+            body: _,
             order_by,
             limit_clause,
             fetch,
@@ -33,11 +41,6 @@ impl Walk {
             format_clause: _,
             pipe_operators,
         } = query;
-        let scope = self.scopes.len();
-        if let Some(with) = with {
-            self.with(with);
-        }
-        self.set_expr(body);
         if let Some(order_by) = order_by {
             self.order_by(order_by);
         }
@@ -62,25 +65,36 @@ impl Walk {
                 self.table(table, Role::Read);
             }
         }
-        for Setting { key: _, value } in settings.iter().flatten() {
-            self.expr(value);
+        for setting in settings.iter().flatten() {
+            self.setting(setting);
         }
         for operator in pipe_operators {
             self.pipe_operator(operator);
         }
-        self.scopes.truncate(scope);
+    }
+
+    /// ClickHouse reads expressions out of some settings' texts (`additional_table_filters`).
+    pub(super) fn setting(&mut self, setting: &Setting) {
+        let Setting { key, value } = setting;
+        let is_plain = matches!(
+            value,
+            Expr::Value(value) if matches!(value.value, Value::Number(_, _) | Value::Boolean(_))
+        );
+        if !is_plain {
+            self.not_understood(format!("SETTINGS {key} with anything but a number"));
+        }
     }
 
     /// Opens the scope of a WITH clause; the caller closes it.
     ///
-    /// Inside a clause only those before it are in sight, and itself when RECURSIVE.
+    /// Inside a clause only those before it are in sight, and itself in the recursive half when RECURSIVE.
     fn with(&mut self, with: &With) {
         let With {
             with_token: _,
             recursive,
             cte_tables,
         } = with;
-        let mut names: Vec<Ident> = Vec::with_capacity(cte_tables.len());
+        self.scopes.push(Vec::with_capacity(cte_tables.len()));
         for Cte {
             alias,
             query,
@@ -92,16 +106,38 @@ impl Walk {
             if from.is_some() {
                 self.not_understood("FROM behind a WITH clause");
             }
-            let mut in_sight = names.clone();
             if *recursive {
-                in_sight.push(alias.name.clone());
+                self.recursive_query(query, &alias.name);
+            } else {
+                self.query(query);
             }
-            self.scopes.push(in_sight);
-            self.query(query);
-            self.scopes.pop();
-            names.push(alias.name.clone());
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.push(alias.name.clone());
+            }
         }
-        self.scopes.push(names);
+    }
+
+    /// `anchor UNION step`: the clause's own name stands for its rows in the step. In the anchor, and in a query that is
+    /// no UNION, some engines (DuckDB for one) look for a table of that name.
+    fn recursive_query(&mut self, query: &Query, name: &Ident) {
+        match (&*query.body, &query.with) {
+            (
+                SetExpr::SetOperation {
+                    left,
+                    op: SetOperator::Union,
+                    set_quantifier: _,
+                    right,
+                },
+                None,
+            ) => {
+                self.enter(|walk| walk.set_expr(left));
+                self.scopes.push(vec![name.clone()]);
+                self.enter(|walk| walk.set_expr(right));
+                self.query_tail(query);
+                self.scopes.pop();
+            }
+            _ => self.query(query),
+        }
     }
 
     fn set_expr(&mut self, body: &SetExpr) {
@@ -289,28 +325,6 @@ impl Walk {
         self.exprs(qualify);
     }
 
-    fn tables_in(&mut self, from: &[TableWithJoins]) {
-        if self.dialect != Dialect::BigQuery {
-            for table in from {
-                self.table_with_joins(table, Role::Read);
-            }
-            return;
-        }
-        // `FROM orders, orders.items`: behind a comma a path that starts with the name of a table before it is an
-        // array of that table's rows.
-        let mut names: Vec<&Ident> = Vec::new();
-        for table in from {
-            let TableWithJoins { relation, joins } = table;
-            if !is_path_below(relation, &names) {
-                self.table_factor(relation, Role::Read);
-            }
-            for join in joins {
-                self.join(join);
-            }
-            names.extend(name_in_scope(relation));
-        }
-    }
-
     pub(super) fn select_items(&mut self, items: &[SelectItem]) {
         for item in items {
             match item {
@@ -430,531 +444,4 @@ impl Walk {
             LimitClause::OffsetCommaLimit { offset, limit } => self.exprs([offset, limit]),
         }
     }
-
-    pub(super) fn table_with_joins(&mut self, table: &TableWithJoins, role: Role) {
-        let TableWithJoins { relation, joins } = table;
-        self.table_factor(relation, role);
-        for join in joins {
-            self.join(join);
-        }
-    }
-
-    fn join(&mut self, join: &Join) {
-        let Join {
-            relation,
-            global: _,
-            join_operator,
-        } = join;
-        match join_operator {
-            // ARRAY JOIN names an array column, not a table.
-            JoinOperator::ArrayJoin
-            | JoinOperator::LeftArrayJoin
-            | JoinOperator::InnerArrayJoin => {
-                self.array_join(relation);
-                return;
-            }
-            JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint)
-            | JoinOperator::Left(constraint)
-            | JoinOperator::LeftOuter(constraint)
-            | JoinOperator::Right(constraint)
-            | JoinOperator::RightOuter(constraint)
-            | JoinOperator::FullOuter(constraint)
-            | JoinOperator::CrossJoin(constraint)
-            | JoinOperator::Semi(constraint)
-            | JoinOperator::LeftSemi(constraint)
-            | JoinOperator::RightSemi(constraint)
-            | JoinOperator::Anti(constraint)
-            | JoinOperator::LeftAnti(constraint)
-            | JoinOperator::RightAnti(constraint)
-            | JoinOperator::StraightJoin(constraint) => self.join_constraint(constraint),
-            JoinOperator::CrossApply | JoinOperator::OuterApply => {}
-            JoinOperator::AsOf {
-                match_condition,
-                constraint,
-            } => {
-                self.expr(match_condition);
-                self.join_constraint(constraint);
-            }
-        }
-        self.table_factor(relation, Role::Read);
-    }
-
-    /// Accepts a plain name only: anything else behind ARRAY JOIN is looked at as a table is.
-    fn array_join(&mut self, relation: &TableFactor) {
-        let is_column = match relation {
-            TableFactor::Table {
-                name: _,
-                alias: _,
-                args: None,
-                with_hints,
-                version: None,
-                with_ordinality: false,
-                partitions,
-                json_path: None,
-                sample: None,
-                index_hints,
-            } => with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty(),
-            _ => false,
-        };
-        // In other dialects ARRAY is an alias and a join with a table follows.
-        if !is_column || self.dialect != Dialect::ClickHouse {
-            self.table_factor(relation, Role::Read);
-        }
-    }
-
-    fn join_constraint(&mut self, constraint: &JoinConstraint) {
-        match constraint {
-            JoinConstraint::On(expr) => self.expr(expr),
-            JoinConstraint::Using(_) | JoinConstraint::Natural | JoinConstraint::None => {}
-        }
-    }
-
-    pub(super) fn table_factor(&mut self, factor: &TableFactor, role: Role) {
-        self.enter(|walk| walk.table_factor_parts(factor, role));
-    }
-
-    fn table_factor_parts(&mut self, factor: &TableFactor, role: Role) {
-        match factor {
-            TableFactor::Table {
-                name,
-                alias: _,
-                args,
-                with_hints,
-                version,
-                with_ordinality: _,
-                partitions: _,
-                json_path,
-                sample,
-                index_hints: _,
-            } => {
-                match args {
-                    None => self.table(name, role),
-                    Some(TableFunctionArgs { args, settings }) => {
-                        self.call_in_from(factor, name, args.len());
-                        for arg in args {
-                            self.function_arg(arg);
-                        }
-                        for Setting { key: _, value } in settings.iter().flatten() {
-                            self.expr(value);
-                        }
-                    }
-                }
-                // NOLOCK, INDEX(i) ...: words of the engine, not functions.
-                for hint in with_hints {
-                    self.table_hint(hint);
-                }
-                if let Some(version) = version {
-                    self.table_version(version);
-                }
-                if let Some(path) = json_path {
-                    self.json_path(path);
-                }
-                self.sample(sample.as_ref());
-            }
-            TableFactor::Derived {
-                lateral: _,
-                subquery,
-                alias: _,
-                sample,
-            } => {
-                self.query(subquery);
-                self.sample(sample.as_ref());
-            }
-            TableFactor::TableFunction { expr, alias: _ } => {
-                match self.dialect {
-                    Dialect::Snowflake => self.findings.has_row_source = true,
-                    _ => self.unknown_function("table"),
-                }
-                self.expr(expr);
-            }
-            TableFactor::Function {
-                lateral: _,
-                name,
-                args,
-                with_ordinality: _,
-                alias: _,
-            } => {
-                self.call_in_from(factor, name, args.len());
-                for arg in args {
-                    self.function_arg(arg);
-                }
-            }
-            TableFactor::UNNEST {
-                alias: _,
-                array_exprs,
-                with_offset: _,
-                with_offset_alias: _,
-                with_ordinality: _,
-            } => self.exprs(array_exprs),
-            TableFactor::JsonTable {
-                json_expr,
-                json_path: _,
-                columns,
-                alias: _,
-            } => {
-                self.findings
-                    .sources
-                    .push(Source::Function(factor.to_string()));
-                self.expr(json_expr);
-                for column in columns {
-                    self.json_table_column(column);
-                }
-            }
-            TableFactor::OpenJsonTable {
-                json_expr,
-                json_path: _,
-                columns,
-                alias: _,
-            } => {
-                self.findings
-                    .sources
-                    .push(Source::Function(factor.to_string()));
-                self.expr(json_expr);
-                for column in columns {
-                    self.data_type(&column.r#type);
-                }
-            }
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias: _,
-            } => {
-                self.table_with_joins(table_with_joins, role);
-            }
-            TableFactor::Pivot {
-                table,
-                aggregate_functions,
-                value_column,
-                value_source,
-                default_on_null,
-                alias: _,
-            } => {
-                self.table_factor(table, role);
-                self.exprs_with_alias(aggregate_functions);
-                self.exprs(value_column);
-                self.pivot_source(value_source);
-                self.exprs(default_on_null);
-            }
-            TableFactor::Unpivot {
-                table,
-                value,
-                name: _,
-                columns,
-                null_inclusion: _,
-                alias: _,
-            } => {
-                self.table_factor(table, role);
-                self.expr(value);
-                self.exprs_with_alias(columns);
-            }
-            TableFactor::MatchRecognize {
-                table,
-                partition_by,
-                order_by,
-                measures,
-                rows_per_match: _,
-                after_match_skip: _,
-                pattern: _,
-                symbols,
-                alias: _,
-            } => {
-                self.table_factor(table, role);
-                self.exprs(partition_by);
-                for item in order_by {
-                    self.order_by_expr(item);
-                }
-                for Measure { expr, alias: _ } in measures {
-                    self.expr(expr);
-                }
-                for SymbolDefinition {
-                    symbol: _,
-                    definition,
-                } in symbols
-                {
-                    self.expr(definition);
-                }
-            }
-            TableFactor::XmlTable {
-                namespaces,
-                row_expression,
-                passing,
-                columns,
-                alias: _,
-            } => {
-                self.findings
-                    .sources
-                    .push(Source::Function(factor.to_string()));
-                for namespace in namespaces {
-                    self.expr(&namespace.uri);
-                }
-                self.expr(row_expression);
-                for XmlPassingArgument {
-                    expr,
-                    alias: _,
-                    by_value: _,
-                } in &passing.arguments
-                {
-                    self.expr(expr);
-                }
-                for column in columns {
-                    match &column.option {
-                        XmlTableColumnOption::NamedInfo {
-                            r#type,
-                            path,
-                            default,
-                            nullable: _,
-                        } => {
-                            self.data_type(r#type);
-                            self.exprs(path);
-                            self.exprs(default);
-                        }
-                        XmlTableColumnOption::ForOrdinality => {}
-                    }
-                }
-            }
-            TableFactor::SemanticView { .. } => self.not_understood("SEMANTIC_VIEW"),
-        }
-    }
-
-    /// `unnest(...)` and Snowflake's `FLATTEN` make rows of their arguments and read nothing else.
-    fn call_in_from(
-        &mut self,
-        factor: &TableFactor,
-        name: &sqlparser::ast::ObjectName,
-        args: usize,
-    ) {
-        let reads_arguments_only = match name.0.as_slice() {
-            [part] => part.as_ident().is_some_and(|ident| {
-                ident.quote_style.is_none()
-                    && (ident.value.eq_ignore_ascii_case("unnest")
-                        || (self.dialect == Dialect::Snowflake
-                            && ident.value.eq_ignore_ascii_case("flatten")))
-            }),
-            _ => false,
-        };
-        if !reads_arguments_only {
-            self.table_function(name, args, factor.to_string());
-        }
-    }
-
-    fn table_hint(&mut self, hint: &sqlparser::ast::Expr) {
-        use sqlparser::ast::{Expr, FunctionArguments};
-        match hint {
-            Expr::Identifier(_) => {}
-            Expr::Function(function) => match &function.args {
-                FunctionArguments::None => {}
-                FunctionArguments::List(list) => {
-                    for arg in &list.args {
-                        self.function_arg(arg);
-                    }
-                }
-                FunctionArguments::Subquery(query) => self.query(query),
-            },
-            other => self.expr(other),
-        }
-    }
-
-    fn table_version(&mut self, version: &TableVersion) {
-        match version {
-            TableVersion::ForSystemTimeAsOf(expr)
-            | TableVersion::TimestampAsOf(expr)
-            | TableVersion::VersionAsOf(expr) => self.expr(expr),
-            TableVersion::Function(expr) => self.version_function(expr),
-            TableVersion::Changes { changes, at, end } => {
-                self.version_function(changes);
-                self.version_function(at);
-                if let Some(end) = end {
-                    self.version_function(end);
-                }
-            }
-        }
-    }
-
-    /// Snowflake's AT(...), BEFORE(...) and CHANGES(...) are clauses in the form of calls.
-    fn version_function(&mut self, expr: &sqlparser::ast::Expr) {
-        match expr {
-            sqlparser::ast::Expr::Function(function) => self.function_arguments(&function.args),
-            other => self.expr(other),
-        }
-    }
-
-    fn sample(&mut self, sample: Option<&TableSampleKind>) {
-        match sample {
-            None => {}
-            Some(
-                TableSampleKind::BeforeTableAlias(sample)
-                | TableSampleKind::AfterTableAlias(sample),
-            ) => self.table_sample(sample),
-        }
-    }
-
-    fn table_sample(&mut self, sample: &TableSample) {
-        let TableSample {
-            modifier: _,
-            name: _,
-            quantity,
-            seed: _,
-            bucket,
-            offset,
-        } = sample;
-        if let Some(TableSampleQuantity {
-            parenthesized: _,
-            value,
-            unit: _,
-        }) = quantity
-        {
-            self.expr(value);
-        }
-        if let Some(TableSampleBucket {
-            bucket: _,
-            total: _,
-            on,
-        }) = bucket
-        {
-            self.exprs(on);
-        }
-        self.exprs(offset);
-    }
-
-    fn json_table_column(&mut self, column: &JsonTableColumn) {
-        match column {
-            JsonTableColumn::Named(named) => self.data_type(&named.r#type),
-            JsonTableColumn::ForOrdinality(_) => {}
-            JsonTableColumn::Nested(nested) => {
-                for column in &nested.columns {
-                    self.enter(|walk| walk.json_table_column(column));
-                }
-            }
-        }
-    }
-
-    fn exprs_with_alias(&mut self, items: &[ExprWithAlias]) {
-        for ExprWithAlias { expr, alias: _ } in items {
-            self.expr(expr);
-        }
-    }
-
-    fn pivot_source(&mut self, source: &PivotValueSource) {
-        match source {
-            PivotValueSource::List(items) => self.exprs_with_alias(items),
-            PivotValueSource::Any(items) => {
-                for item in items {
-                    self.order_by_expr(item);
-                }
-            }
-            PivotValueSource::Subquery(query) => self.query(query),
-        }
-    }
-
-    fn pipe_operator(&mut self, operator: &PipeOperator) {
-        match operator {
-            PipeOperator::Limit { expr, offset } => {
-                self.expr(expr);
-                self.exprs(offset);
-            }
-            PipeOperator::Where { expr } => self.expr(expr),
-            PipeOperator::OrderBy { exprs } => {
-                for item in exprs {
-                    self.order_by_expr(item);
-                }
-            }
-            PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => {
-                self.select_items(exprs);
-            }
-            PipeOperator::Set { assignments } => self.assignments(assignments),
-            PipeOperator::Drop { columns: _ }
-            | PipeOperator::As { alias: _ }
-            | PipeOperator::Rename { mappings: _ }
-            | PipeOperator::Unpivot {
-                value_column: _,
-                name_column: _,
-                unpivot_columns: _,
-                alias: _,
-            } => {}
-            PipeOperator::Aggregate {
-                full_table_exprs,
-                group_by_expr,
-            } => {
-                for ExprWithAliasAndOrderBy { expr, order_by: _ } in
-                    full_table_exprs.iter().chain(group_by_expr)
-                {
-                    self.expr(&expr.expr);
-                }
-            }
-            PipeOperator::TableSample { sample } => self.table_sample(sample),
-            PipeOperator::Union {
-                set_quantifier: _,
-                queries,
-            }
-            | PipeOperator::Intersect {
-                set_quantifier: _,
-                queries,
-            }
-            | PipeOperator::Except {
-                set_quantifier: _,
-                queries,
-            } => {
-                for query in queries {
-                    self.query(query);
-                }
-            }
-            // A table function that is handed the rows before it.
-            PipeOperator::Call { function, alias: _ } => {
-                self.findings
-                    .sources
-                    .push(Source::Function(function.to_string()));
-                self.function(function);
-            }
-            PipeOperator::Pivot {
-                aggregate_functions,
-                value_column: _,
-                value_source,
-                alias: _,
-            } => {
-                self.exprs_with_alias(aggregate_functions);
-                self.pivot_source(value_source);
-            }
-            PipeOperator::Join(join) => self.join(join),
-        }
-    }
-}
-
-/// The name by which the rest of a FROM clause knows a table.
-fn name_in_scope(factor: &TableFactor) -> Option<&Ident> {
-    let TableFactor::Table {
-        name,
-        alias,
-        args: None,
-        ..
-    } = factor
-    else {
-        return None;
-    };
-    match alias {
-        Some(alias) => Some(&alias.name),
-        None => name.0.last()?.as_ident(),
-    }
-}
-
-/// Whether a FROM item is `name.column` with `name` one of `names`, all without quotes.
-fn is_path_below(factor: &TableFactor, names: &[&Ident]) -> bool {
-    let TableFactor::Table {
-        name,
-        args: None,
-        version: None,
-        json_path: None,
-        ..
-    } = factor
-    else {
-        return false;
-    };
-    let [first, _, ..] = name.0.as_slice() else {
-        return false;
-    };
-    first.as_ident().is_some_and(|first| {
-        first.quote_style.is_none()
-            && names.iter().any(|name| {
-                name.quote_style.is_none() && name.value.eq_ignore_ascii_case(&first.value)
-            })
-    })
 }

@@ -43,10 +43,11 @@ impl Walk {
     fn reference(&self, parts: &[&Ident]) -> TableRef {
         let value = |part: &&Ident| {
             let value = part.value.as_str();
-            match self.dialect {
-                // A temporary table or a table variable: the original drops the sign.
-                Dialect::TSql | Dialect::MySql => value.trim_start_matches(['#', '@']).to_owned(),
-                _ => value.to_owned(),
+            // A temporary table or a table variable: the original drops the sign.
+            if matches!(self.dialect, Dialect::TSql | Dialect::MySql) {
+                value.trim_start_matches(['#', '@']).to_owned()
+            } else {
+                value.to_owned()
             }
         };
         let quoted = parts.iter().any(|part| part.quote_style.is_some())
