@@ -3,6 +3,7 @@
 mod column_type;
 mod uri;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -177,37 +178,55 @@ fn open(uri: &str, access: Access) -> Result<Session, DatabaseError> {
         allow_writes,
         tables,
     } = access;
+    let list = match tables {
+        None => None,
+        Some(allows) => Some(List {
+            allows,
+            views: views(&session).map_err(|error| driver_error(&error))?,
+        }),
+    };
     session
         .authorizer(Some(move |context: AuthContext<'_>| {
-            authorize(&context, allow_writes, tables.as_ref())
+            authorize(&context, allow_writes, list.as_ref())
         }))
         .map_err(|error| driver_error(&error))?;
     Ok(session)
 }
 
+/// The tables that a session may reach.
+struct List {
+    allows: TableFilter,
+    /// Views and triggers by their lower-cased names.
+    views: HashSet<String>,
+}
+
+fn views(session: &Session) -> rusqlite::Result<HashSet<String>> {
+    session
+        .prepare("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')")?
+        .query_map([], |row| row.get::<_, String>(0))?
+        .map(|name| name.map(|name| name.to_ascii_lowercase()))
+        .collect()
+}
+
 /// Denies what the guard should have refused. An action that is not named here is denied.
-fn authorize(
-    context: &AuthContext<'_>,
-    allow_writes: bool,
-    tables: Option<&TableFilter>,
-) -> Authorization {
+fn authorize(context: &AuthContext<'_>, allow_writes: bool, list: Option<&List>) -> Authorization {
     let allowed = match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => {
             !function_name.eq_ignore_ascii_case("load_extension")
         }
         AuthAction::Read { table_name, .. } => {
-            may_read(context, table_name, tables) || (allow_writes && is_catalog(table_name))
+            may_read(context, table_name, list) || (allow_writes && is_catalog(table_name))
         }
         // Reflection asks for these; a statement of a model that starts with PRAGMA never gets here in read-only mode.
         AuthAction::Pragma { pragma_name, .. } => {
-            (allow_writes && tables.is_none()) || pragma_name.eq_ignore_ascii_case("table_xinfo")
+            (allow_writes && list.is_none()) || pragma_name.eq_ignore_ascii_case("table_xinfo")
         }
-        AuthAction::Attach { .. } | AuthAction::Detach { .. } => allow_writes && tables.is_none(),
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } => allow_writes && list.is_none(),
         AuthAction::Insert { table_name }
         | AuthAction::Update { table_name, .. }
         | AuthAction::Delete { table_name } => {
-            allow_writes && (may_read(context, table_name, tables) || is_catalog(table_name))
+            allow_writes && (may_read(context, table_name, list) || is_catalog(table_name))
         }
         AuthAction::Transaction { .. }
         | AuthAction::Savepoint { .. }
@@ -243,13 +262,18 @@ fn authorize(
 }
 
 /// Whether a list allows the table, or the view on whose account it is read.
-fn may_read(context: &AuthContext<'_>, table: &str, tables: Option<&TableFilter>) -> bool {
-    tables.is_none_or(|allows| {
+fn may_read(context: &AuthContext<'_>, table: &str, list: Option<&List>) -> bool {
+    list.is_none_or(|List { allows, views }| {
         let database = context.database_name.unwrap_or("main");
         let own = database.eq_ignore_ascii_case("main") || database.is_empty();
         let named = |name: &str| allows(Some(database), name) || (own && allows(None, name));
-        // What a permitted view or trigger does on its own account is its business.
-        context.accessor.is_some_and(named) || named(table)
+        // What a permitted view or trigger does on its own account is its business. SQLite names a WITH clause and a
+        // subquery with an alias in the same place, which may bear the name of a permitted table.
+        let is_view = |name: &str| views.contains(&name.to_ascii_lowercase());
+        context
+            .accessor
+            .is_some_and(|name| is_view(name) && named(name))
+            || named(table)
     })
 }
 

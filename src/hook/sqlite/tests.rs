@@ -182,6 +182,9 @@ async fn only_listed_tables_can_be_read_even_if_the_guard_let_a_statement_throug
     for sql in [
         "SELECT * FROM payroll",
         "SELECT count(*) FROM payroll",
+        "WITH ships AS (SELECT person FROM payroll) SELECT * FROM ships",
+        "SELECT * FROM (SELECT person FROM payroll) AS ships",
+        "WITH ships AS MATERIALIZED (SELECT person FROM payroll) SELECT count(*) FROM ships",
         "SELECT * FROM sqlite_master",
     ] {
         assert!(database.run(sql, 1).await.is_err(), "{sql} ran");
