@@ -17,5 +17,8 @@ mod databases;
 mod local_run;
 mod parity;
 mod secrets_backends;
+mod sql_against_sqlite;
 mod sql_corpus;
+mod sql_generated;
+mod sql_hostile;
 mod task_process;
