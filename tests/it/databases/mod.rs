@@ -1,5 +1,6 @@
 //! Real database servers: `tests/servers/databases.sh` starts them, the Python provider's toolset says what is right.
 
+mod attacker;
 mod mariadb;
 mod mssql;
 mod postgres;

@@ -14,7 +14,7 @@ use super::{Arguments, Call, ask, check_query, compare, get_schema, list_tables,
 const HARBOUR: &str = include_str!("harbour_postgres.sql");
 
 /// A database of this name, made anew, with what `setup` puts into it.
-async fn database(name: &str, setup: &str) -> Connection {
+pub(super) async fn database(name: &str, setup: &str) -> Connection {
     let connection = connection(name);
     for command in ["dropdb", "createdb"] {
         let mut command = Command::new(command);
@@ -54,7 +54,7 @@ pub fn connection(database: &str) -> Connection {
     }
 }
 
-fn writable(connection: &Connection) -> PostgresDatabase {
+pub(super) fn writable(connection: &Connection) -> PostgresDatabase {
     let access = Access {
         allow_writes: true,
         tables: None,
