@@ -221,5 +221,18 @@ fn a_task_that_can_not_run_natively_says_why() {
         .map(|task| task.task_id.as_str())
         .filter(|id| unsupported.iter().all(|(task_id, _)| task_id != id))
         .collect();
-    assert_eq!(native, ["left", "right", "join", "python", "always"]);
+    assert_eq!(
+        native,
+        [
+            "left",
+            "right",
+            "join",
+            "route",
+            "python",
+            "branch_python",
+            "short",
+            "go_on",
+            "always"
+        ]
+    );
 }

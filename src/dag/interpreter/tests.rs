@@ -467,7 +467,7 @@ def inside(y):
     exec('assert x + y == 8')
     return eval('x + y')
 assert inside(5) == eval('x + 5') == 8
-assert eval('y', None, {'y': 1}) == 1
+assert eval('y', None, {'y': 1}) == eval('y', globals={}, locals={'y': 1}) == 1
 ";
     let (file, _) = load(source).unwrap();
     assert_eq!(

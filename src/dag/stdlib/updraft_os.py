@@ -436,7 +436,7 @@ def _checked_compile(compile_anything):
 
 
 def _checked_run(run, name):
-    def checked(source, globals=None, locals=None, /, **closure):
+    def checked(source, /, globals=None, locals=None, **closure):
         _check_nesting(source, "<string>")
         if globals is None:
             caller = sys._getframe(1)
