@@ -189,6 +189,7 @@ impl Masker {
             URL_SAFE.encode(secret),
             URL_SAFE_NO_PAD.encode(secret),
         ]);
+        forms.extend(inside_base64(secret));
         forms.retain(|form| self.is_long_enough(form));
         self.insert(forms);
     }
@@ -405,6 +406,26 @@ fn escaped(text: &str, style: JsonStyle) -> String {
         .to_owned()
 }
 
+/// What of a secret's base64 is the same wherever it stands within a longer text: three alignments, less the characters
+/// that its neighbours have a part in. None where that is so short that it may be anything.
+fn inside_base64(secret: &str) -> impl Iterator<Item = String> {
+    const SHORTEST: usize = 8;
+    let bytes = secret.as_bytes().to_vec();
+    [STANDARD_NO_PAD, URL_SAFE_NO_PAD]
+        .into_iter()
+        .flat_map(move |alphabet| {
+            [(0, 0), (1, 2), (2, 3)].map(|(before, touched)| {
+                let mut padded = vec![0; before];
+                padded.extend(&bytes);
+                // Whole characters of six bits.
+                let whole = padded.len() * 8 / 6;
+                let text = alphabet.encode(padded);
+                text.get(touched..whole).unwrap_or_default().to_owned()
+            })
+        })
+        .filter(|text| text.len() >= SHORTEST)
+}
+
 /// Everything below a sensitive name: texts go, numbers, booleans and nulls stay.
 fn redact_all(value: Value, depth: usize) -> Value {
     if depth > MAX_DEPTH {
@@ -516,6 +537,30 @@ mod tests {
         ] {
             assert_eq!(masker.mask_str(text), "***", "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_within_a_longer_text_is_masked_in_its_base64() {
+        let masker = knowing(&["made-up/s\u{fb}cret?"]);
+        for (before, after) in [
+            ("", "!"),
+            ("a", ""),
+            ("ab", "c"),
+            ("ada:", " and more"),
+            ("{\"k\":\"", "\"}"),
+        ] {
+            let text = format!("{before}made-up/s\u{fb}cret?{after}");
+            for alphabet in [STANDARD, URL_SAFE] {
+                let encoded = alphabet.encode(&text);
+                let masked = masker.mask_str(&encoded);
+                // At most the characters that the neighbours share are left.
+                assert!(masked.contains(MASK), "{text}: {masked}");
+                let left = masked.replace(MASK, "").len();
+                let beside = (before.len() + after.len()) * 4 / 3 + 8;
+                assert!(left <= beside, "{text}: {masked}");
+            }
+        }
+        assert_eq!(knowing(&["12345"]).mask_str("ADEyMzQ1"), "ADEyMzQ1");
     }
 
     #[test]

@@ -338,28 +338,33 @@ impl EdgeApi {
             .task_instance_id
             .as_ref()
             .map(|id| json!({ "task_instance_id": id }));
-        self.persistently(Method::PATCH, &rpc, body)
+        self.persistently(Method::PATCH, &rpc, || body.clone())
             .await
             .map(|_| ())
     }
 
     /// Pushes a piece of a task log, as often as the retry policy says.
     ///
+    /// `clock` gives each attempt a time of its own: the time is part of the server's primary key, and a piece whose
+    /// answer was lost would be refused (500) for as long as it came with the same one.
+    ///
     /// # Errors
     /// See [`EdgeError`].
     pub async fn push_log(
         &self,
         key: &JobKey,
-        at: DateTime<Utc>,
+        mut clock: impl FnMut() -> DateTime<Utc>,
         data: &str,
     ) -> Result<(), EdgeError> {
         let rpc = Rpc::of_job("logs/push", key, None)?;
-        let body = PushLogsBody {
-            log_chunk_time: at.to_rfc3339_opts(SecondsFormat::Micros, false),
-            log_chunk_data: data,
-            task_instance_id: key.task_instance_id.as_deref(),
+        let body = || {
+            Some(json!(PushLogsBody {
+                log_chunk_time: clock().to_rfc3339_opts(SecondsFormat::Micros, false),
+                log_chunk_data: data,
+                task_instance_id: key.task_instance_id.as_deref(),
+            }))
         };
-        self.persistently(Method::POST, &rpc, Some(json!(body)))
+        self.persistently(Method::POST, &rpc, body)
             .await
             .map(|_| ())
     }
@@ -368,12 +373,12 @@ impl EdgeApi {
         &self,
         method: Method,
         rpc: &Rpc,
-        body: Option<Value>,
+        mut body: impl FnMut() -> Option<Value>,
     ) -> Result<Value, EdgeError> {
         let begun = Instant::now();
         let mut failures = 0;
         loop {
-            let error = match self.call(method.clone(), rpc, body.clone()).await {
+            let error = match self.call(method.clone(), rpc, body()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };

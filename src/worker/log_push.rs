@@ -23,6 +23,7 @@ pub struct LogPush {
     /// `[edge] push_log_chunk_size`, in characters.
     chunk: usize,
     offset: u64,
+    /// Part of the primary key of the server's row: never the same microsecond twice.
     last_time: DateTime<Utc>,
     /// Pieces that were read and not pushed yet.
     unsent: VecDeque<String>,
@@ -96,19 +97,17 @@ impl LogPush {
     /// Piece by piece, so that a push that fails sends nothing twice that the server has.
     async fn push_unsent(&mut self) -> Result<(), EdgeError> {
         while let Some(piece) = self.unsent.pop_front() {
-            let at = self.next_time();
-            if let Err(error) = self.api.push_log(&self.key, at, &piece).await {
+            let last = &mut self.last_time;
+            let clock = || {
+                *last = Utc::now().max(*last + TimeDelta::microseconds(1));
+                *last
+            };
+            if let Err(error) = self.api.push_log(&self.key, clock, &piece).await {
                 self.unsent.push_front(piece);
                 return Err(error);
             }
         }
         Ok(())
-    }
-
-    /// Part of the primary key of the server's row: never the same microsecond twice.
-    fn next_time(&mut self) -> DateTime<Utc> {
-        self.last_time = Utc::now().max(self.last_time + TimeDelta::microseconds(1));
-        self.last_time
     }
 }
 

@@ -202,12 +202,11 @@ def test_return_values_that_are_not_json_are_stored_as_airflow_stores_them(airfl
 
 def test_a_tool_result_of_50_megabytes_harms_nobody(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
     script = model.script("greedy", [call("query", sql="SELECT hex(zeroblob(25000000)) AS everything"), say("Got it.")])
-    run, state = airflow.run_dag("huge_result", timeout=120)
+    run, state = airflow.run_dag("huge_result", timeout=240)
     log = airflow.log(run, "ask")
-    assert state in ("success", "failed")
-    if state == "failed":
-        assert any(record.get("error_detail") for record in log.records), log.text
-    else:
-        assert len(script.requests[-1]["messages"][-1]["content"]) > 50_000_000
+    assert state == "success", log.text
+    # One row has no limit but the model's own; what it must not do is flood the log or end the worker.
+    assert len(script.requests[-1]["messages"][-1]["content"]) > 50_000_000
+    assert airflow.xcoms(run, "ask")["return_value"] == "Got it."
     assert worker.process.running()
     assert len(log.text) < 1_000_000

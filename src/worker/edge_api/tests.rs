@@ -106,10 +106,7 @@ async fn a_task_instance_id_is_echoed() {
         ..key("d")
     };
     api(&server).set_job_state(&key, "running").await.unwrap();
-    api(&server)
-        .push_log(&key, Utc::now(), "ä\n")
-        .await
-        .unwrap();
+    api(&server).push_log(&key, Utc::now, "ä\n").await.unwrap();
     let seen = server.received_requests().await.unwrap();
     let sent: Vec<Value> = seen
         .iter()

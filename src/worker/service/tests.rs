@@ -33,6 +33,8 @@ struct Server {
     events: Vec<String>,
     log: String,
     log_times: Vec<String>,
+    /// Primary keys of the pieces of logs: the real server fails when one comes a second time.
+    log_keys: BTreeSet<String>,
     /// The logs by task id.
     logs: BTreeMap<String, String>,
     /// Task ids of jobs that were reported as running, and as ended.
@@ -104,6 +106,10 @@ impl Respond for Airflow {
             }
             if rest.starts_with("logs/push/") {
                 server.events.push("push".into());
+                let key = format!("{rest} {}", text(&body["log_chunk_time"]));
+                if !server.log_keys.insert(key) {
+                    return ResponseTemplate::new(500).set_body_string("Internal Server Error");
+                }
                 let task_id = rest.split('/').nth(3).unwrap_or_default().to_owned();
                 let piece = text(&body["log_chunk_data"]);
                 server.logs.entry(task_id).or_default().push_str(&piece);
