@@ -102,7 +102,11 @@ impl Host for TaskHost {
         self.services.resolver.masker().add_value(value, name);
     }
 
-    fn log(&self, record: LogRecord) {
+    fn log(&self, mut record: LogRecord) {
+        // On the way to the supervisor it has another name.
+        if let Some(detail) = record.fields.shift_remove("error_detail") {
+            record.fields.insert("exception".to_owned(), detail);
+        }
         let level = LogLevel::parse(&record.level);
         self.log
             .write(&record.logger, level, &record.message, record.fields);

@@ -17,6 +17,7 @@ from airflow.providers.http.hooks.http import HttpHook
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import DAG, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
@@ -95,6 +96,7 @@ with DAG(dag_id="readme_table", schedule=None):
     PythonOperator(task_id="python_operator", python_callable=tool, op_args=[1])
     PythonSensor(task_id="python_sensor", python_callable=lambda: True)
     Own(task_id="own")
+    TriggerDagRunOperator(task_id="trigger", trigger_dag_id="other")
     BashOperator(task_id="bash_operator", bash_command="true")
     LLMOperator(task_id="llm_operator", llm_conn_id="llm", prompt="Hello.")
     LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")

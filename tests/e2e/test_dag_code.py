@@ -14,7 +14,7 @@ def states(airflow: Airflow, run: Run) -> dict[tuple[str, int], str]:
 
 
 def asset_events(airflow: Airflow, run: Run) -> list[dict[str, Any]]:
-    events = airflow.get(f"assets/events?source_dag_id={run.dag_id}&limit=100")["asset_events"]
+    events = airflow.get(f"/assets/events?source_dag_id={run.dag_id}&limit=100")["asset_events"]
     return [event for event in events if event["source_run_id"] == run.run_id]
 
 
@@ -42,7 +42,7 @@ def test_callbacks_are_called_with_what_happened(airflow: Airflow, worker: Worke
     assert noted("bad", 2)[1:] == ["callback saw ['on_failure', 'bad', 2, 'RuntimeError: try 2 failed']"]
     assert noted("agent")[1:] == ["callback saw ['on_success', 'agent', 1, None]"]
     (limited,) = noted("limited")[1:]
-    assert limited.startswith("callback saw ['on_failure', 'limited', 1, \"UsageLimitExceeded: The next request would")
+    assert limited.startswith("callback saw ['on_failure', 'limited', 1, 'UsageLimitExceeded: The next request would")
     log = airflow.log(run, "good")
     log.assert_groups_balance()
     broken = [record for record in log.records if record["event"] == "Failed to run task callback"]
@@ -92,9 +92,12 @@ def test_operators_of_the_author_branches_and_sensors_run(airflow: Airflow, work
         ("maybe", -1): "success",
         ("never", -1): "skipped",
         ("patient", -1): "success",
+        ("start_other", -1): "success",
     }
     assert state == "success"
     assert airflow.xcoms(run, "polite")["return_value"] == "Hello dag_code_operators, no-007"
     assert airflow.xcoms(run, "mapped", 1)["return_value"] == "Hi Hi"
     assert "before Hello dag_code_operators, no-007" in airflow.log(run, "polite").events
     assert airflow.task_instance(run, "patient")["try_number"] == 1
+    other = Run("dag_code_triggered", airflow.xcoms(run, "start_other")["trigger_run_id"])
+    assert airflow.xcoms(other, "report")["return_value"] == {"from": run.run_id}

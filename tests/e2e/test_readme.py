@@ -43,6 +43,7 @@ ROWS = {
     "short_circuit": "`@task.branch`, `@task.short_circuit` and their operators",
     "sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
     "python_sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
+    "trigger": "`TriggerDagRunOperator`",
     "own": "operators with an `execute` of the Dag author's",
     "bash_operator": "`BashOperator` and other operators",
 }

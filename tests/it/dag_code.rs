@@ -64,6 +64,13 @@ with DAG("made", schedule=None, default_args=callbacks):
         said("good", "Failed to run task callback"),
         ["Failed to run task callback"]
     );
+    let broken = task(&report, "good", -1)["log"]
+        .as_array()
+        .expect("a log")
+        .iter()
+        .find(|record| record["event"] == "Failed to run task callback")
+        .expect("the record of the broken callback");
+    assert_eq!(broken["error_detail"][0]["exc_value"], "broken");
     assert_eq!(
         said("bad", "retry"),
         ["retry up_for_retry 1 RuntimeError try 1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Asset, AssetAlias, BaseOperator, Metadata, task
 from airflow.sdk.definitions.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 
@@ -143,3 +144,18 @@ with DAG(dag_id="dag_code_operators", schedule=None, default_args={"queue": "age
     choose() >> [left(), right(), maybe() >> never()]
     patient()
     polite >> mapped
+    TriggerDagRunOperator(
+        task_id="start_other",
+        trigger_dag_id="dag_code_triggered",
+        conf={"from": "{{ run_id }}"},
+        wait_for_completion=True,
+        poke_interval=1,
+    )
+
+with DAG(dag_id="dag_code_triggered", schedule=None, default_args={"queue": "agents"}):
+
+    @task
+    def report(dag_run=None):
+        return dag_run.conf
+
+    report()
