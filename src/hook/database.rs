@@ -51,6 +51,14 @@ pub struct Access {
     pub tables: Option<TableFilter>,
 }
 
+impl Access {
+    /// Whether a text may hold several statements: nothing has looked at what it says then.
+    #[must_use]
+    pub fn allows_several_statements(&self) -> bool {
+        self.allow_writes && self.tables.is_none()
+    }
+}
+
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access")

@@ -117,7 +117,7 @@ impl Database for MysqlDatabase {
         log(&format!("Running statement: {sql}, parameters: None"));
         let mut held = self.hold().await.map_err(DatabaseError::Driver)?;
         let session = held.session().ok_or_else(gone)?;
-        let outcome = statement::run(session, sql, limit, self.access.allow_writes).await;
+        let outcome = statement::run(session, sql, limit, &self.access).await;
         if outcome.unread {
             // The server still sends: it is told to stop, and the next call connects anew.
             drop(held);

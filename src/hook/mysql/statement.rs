@@ -9,7 +9,7 @@ use super::error;
 use super::session::Session;
 use super::value::{self, Unreadable};
 use crate::hook::called_functions::called_functions;
-use crate::hook::{Cell, DatabaseError, ResultSet};
+use crate::hook::{Access, Cell, DatabaseError, ResultSet};
 
 /// Seconds after which a query of a read-only session is stopped, unless the server sets a limit of its own.
 pub(super) const STATEMENT_TIMEOUT: u32 = 900;
@@ -30,8 +30,9 @@ pub(super) async fn run(
     session: &mut Session,
     sql: &str,
     limit: usize,
-    allow_writes: bool,
+    access: &Access,
 ) -> Outcome {
+    let allow_writes = access.allow_writes;
     let failed = |text: String| Outcome {
         result: Err(DatabaseError::Driver(text)),
         unread: false,
@@ -54,15 +55,7 @@ pub(super) async fn run(
         }
     };
     let begin = begin(session.is_mariadb, limit, allow_writes, to_the_end);
-    let outcome = execute(
-        &mut session.conn,
-        &begin,
-        sql,
-        limit,
-        allow_writes,
-        to_the_end,
-    )
-    .await;
+    let outcome = execute(&mut session.conn, &begin, sql, limit, access, to_the_end).await;
     match outcome {
         Ok(rows) => {
             let unread = rows.unread;
@@ -110,11 +103,11 @@ async fn execute(
     begin: &str,
     sql: &str,
     limit: usize,
-    allow_writes: bool,
+    access: &Access,
     to_the_end: bool,
 ) -> Result<Rows, Error> {
     conn.query_drop(begin).await?;
-    if !allow_writes && sql.contains(';') {
+    if !access.allows_several_statements() && sql.contains(';') {
         // The driver lets a text hold several statements, of which the first could end the read-only transaction. The
         // server prepares no more than one.
         let prepared = conn.prep(sql).await?;
@@ -122,7 +115,7 @@ async fn execute(
     }
     let rows = read(conn, sql, limit, to_the_end).await?;
     // A question that is left in the middle has nothing to commit.
-    if allow_writes && !rows.unread {
+    if access.allow_writes && !rows.unread {
         conn.query_drop("COMMIT").await?;
     }
     Ok(rows)

@@ -129,9 +129,8 @@ impl Database for PostgresDatabase {
         let Some(Session { client, .. }) = held.session() else {
             return Err(DatabaseError::Driver("the session is gone".to_owned()));
         };
-        let allow_writes = self.access.allow_writes;
-        let result = statement::run(client, sql, limit, allow_writes).await;
-        let clean = !allow_writes && statement::reset(client).await.is_ok();
+        let result = statement::run(client, sql, limit, &self.access).await;
+        let clean = !self.access.allow_writes && statement::reset(client).await.is_ok();
         if clean {
             held.put_back();
         } else {

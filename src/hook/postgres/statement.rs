@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage, SimpleQueryRow, Statemen
 
 use super::{error, value};
 use crate::hook::called_functions::called_functions;
-use crate::hook::{Cell, DatabaseError, ResultSet};
+use crate::hook::{Access, Cell, DatabaseError, ResultSet};
 
 /// A statement of a read-only session is stopped after this time, unless the role, the database or the connection's
 /// `options` set a `statement_timeout` of their own.
@@ -39,15 +39,16 @@ pub(super) async fn run(
     client: &Client,
     sql: &str,
     limit: usize,
-    allow_writes: bool,
+    access: &Access,
 ) -> Result<ResultSet, DatabaseError> {
+    let allow_writes = access.allow_writes;
     if !allow_writes && leading_keyword(sql).eq_ignore_ascii_case("COPY") {
         // Reads and writes files of the server, in read-only transactions too.
         return Err(DatabaseError::Driver(
             "COPY cannot be used with this method; use copy() instead".to_owned(),
         ));
     }
-    let outcome = in_transaction(client, sql, limit, allow_writes).await;
+    let outcome = in_transaction(client, sql, limit, access).await;
     match outcome {
         Ok(rows) => {
             if allow_writes {
@@ -75,13 +76,14 @@ async fn in_transaction(
     client: &Client,
     sql: &str,
     limit: usize,
-    allow_writes: bool,
+    access: &Access,
 ) -> Result<Rows, Failure> {
+    let allow_writes = access.allow_writes;
     client.batch_execute(&begin(allow_writes)).await?;
     // Also where several statements in one text are refused: PostgreSQL prepares no more than one.
     let (types, several) = match client.prepare(sql).await {
         Ok(statement) => (column_types(&statement), false),
-        Err(error) if allow_writes && is_several_statements(&error) => {
+        Err(error) if access.allows_several_statements() && is_several_statements(&error) => {
             client.batch_execute("ROLLBACK; BEGIN").await?;
             (first_result_types(client, sql).await?, true)
         }

@@ -1,5 +1,6 @@
 //! MariaDB, through the driver that MySQL has as well.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -337,6 +338,27 @@ async fn a_huge_table_costs_no_more_than_the_rows_that_are_shown() {
             start.elapsed()
         );
     }
+}
+
+#[tokio::test]
+async fn beside_a_list_of_tables_a_text_holds_one_statement_also_where_writes_are_allowed() {
+    let connection = database("listed", "CREATE TABLE t (id int)").await;
+    let access = Access {
+        allow_writes: true,
+        tables: Some(Arc::new(|_, table| table == "t")),
+    };
+    let listed = MysqlDatabase::new(&connection, access);
+    listed.run("INSERT INTO t VALUES (1)", 1).await.unwrap();
+    for sql in [
+        "SELECT 1; SELECT 2",
+        "INSERT INTO t VALUES (2); DROP TABLE t",
+    ] {
+        assert!(listed.run(sql, 1).await.is_err(), "{sql}");
+    }
+    assert_eq!(
+        listed.run("SELECT count(*) FROM t", 1).await.unwrap().rows,
+        [[Cell::Int(1)]]
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! PostgreSQL.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -328,6 +329,27 @@ async fn a_huge_table_costs_no_more_than_the_rows_that_are_shown() {
         panic!("{read:?}")
     };
     assert!(read <= 102, "{read} rows read");
+}
+
+#[tokio::test]
+async fn beside_a_list_of_tables_a_text_holds_one_statement_also_where_writes_are_allowed() {
+    let connection = database("listed", "CREATE TABLE t (id int)").await;
+    let access = Access {
+        allow_writes: true,
+        tables: Some(Arc::new(|_, table| table == "t")),
+    };
+    let listed = PostgresDatabase::new(&connection, access);
+    listed.run("INSERT INTO t VALUES (1)", 1).await.unwrap();
+    for sql in [
+        "SELECT 1; SELECT 2",
+        "INSERT INTO t VALUES (2); DROP TABLE t",
+    ] {
+        assert!(listed.run(sql, 1).await.is_err(), "{sql}");
+    }
+    assert_eq!(
+        listed.run("SELECT count(*) FROM t", 1).await.unwrap().rows,
+        [[Cell::Int(1)]]
+    );
 }
 
 #[tokio::test]
