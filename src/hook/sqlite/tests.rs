@@ -179,9 +179,13 @@ async fn only_listed_tables_can_be_read_even_if_the_guard_let_a_statement_throug
             .await
             .is_ok()
     );
+    let counted =
+        "WITH c AS (SELECT name FROM ships UNION SELECT flag FROM ships) SELECT count(*) FROM c";
+    assert!(database.run(counted, 1).await.is_ok());
     for sql in [
         "SELECT * FROM payroll",
         "SELECT count(*) FROM payroll",
+        "SELECT count(*) FROM pragma_database_list",
         "WITH ships AS (SELECT person FROM payroll) SELECT * FROM ships",
         "SELECT * FROM (SELECT person FROM payroll) AS ships",
         "WITH ships AS MATERIALIZED (SELECT person FROM payroll) SELECT count(*) FROM ships",
