@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+#[cfg(feature = "duckdb")]
+use super::duckdb::DuckdbDatabase;
 use super::mssql::MssqlDatabase;
 use super::mysql::MysqlDatabase;
 use super::postgres::PostgresDatabase;
@@ -58,6 +60,8 @@ pub fn connect(
         "postgres" => Ok(Arc::new(PostgresDatabase::new(connection, access))),
         "mysql" => Ok(Arc::new(MysqlDatabase::new(connection, access))),
         "mssql" => Ok(Arc::new(MssqlDatabase::new(connection, access))),
+        #[cfg(feature = "duckdb")]
+        "duckdb" => Ok(Arc::new(DuckdbDatabase::new(connection, access))),
         "redshift" | "duckdb" | "snowflake" | "gcpbigquery" | "oracle" | "trino" | "presto"
         | "databricks" | "athena" | "vertica" | "teradata" | "exasol" | "jdbc" | "odbc"
         | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {

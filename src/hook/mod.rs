@@ -7,6 +7,8 @@ pub mod blocking;
 mod called_functions;
 mod connect;
 mod database;
+#[cfg(feature = "duckdb")]
+pub mod duckdb;
 pub mod mssql;
 pub mod mysql;
 pub mod postgres;
