@@ -21,7 +21,7 @@ RUN pip install --no-cache-dir \
 
 FROM debian:bookworm-slim AS updraft
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates \
+    && apt-get install -y --no-install-recommends ca-certificates libssl3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 50000 airflow
 COPY --from=build /src/target/release/updraft /usr/local/bin/updraft

@@ -52,6 +52,9 @@ packages() {
     command -v pgrep >/dev/null || missing+=(procps)
     compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     [ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server)
+    [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
+    # libgit2 is built from source, against the system's OpenSSL.
+    [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev pkg-config)
     # Python's MySQL driver is built from source.
     [ -e /usr/include/mariadb/mysql.h ] || missing+=(libmariadb-dev python3-dev pkg-config)
     [ ${#missing[@]} -eq 0 ] && return
@@ -90,6 +93,9 @@ if [ "$part" != e2e ]; then
     # Beside the logs and not among them: the servers' own users must get there. They end with this script.
     while IFS= read -r line; do export "${line?}"; done < <(tests/servers/databases.sh start "$logs.databases" $$)
     [ -n "${UPDRAFT_TEST_MARIADB_PORT:-}" ] || { echo "the database servers did not start" >&2; exit 1; }
+    begin "git servers"
+    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/git.sh start "$logs.git" $$)
+    [ -n "${UPDRAFT_TEST_GIT_DIR:-}" ] || { echo "the git servers did not start" >&2; exit 1; }
     begin "cargo test"
     cargo test
 fi

@@ -182,12 +182,13 @@ impl Agent {
         span: &RunSpan,
         ids: Ids<'_>,
     ) -> Result<String, AgentError> {
+        self.open().await?;
         let mut next = vec![RequestPart::UserPrompt(prompt)];
         loop {
             let tools = Tools::collect(&self.toolsets).await?;
             state.messages.push(Message::Request(ModelRequest {
                 parts: std::mem::take(&mut next),
-                instructions: self.instruction_parts(),
+                instructions: self.instruction_parts().await?,
             }));
             self.limits.check_before_request(&state.usage)?;
             state.turn += 1;
@@ -207,6 +208,7 @@ impl Agent {
                         .check_before_tool_calls(&state.usage, calls.len() as u64)?;
                     let prepared = tools
                         .prepare(&calls, &state.retries, self.retries.tools, span)
+                        .await
                         .map_err(|error| self.cut_off(&response).unwrap_or(error))?;
                     next = tools
                         .run(
@@ -259,11 +261,31 @@ impl Agent {
         Ok(response)
     }
 
-    fn instruction_parts(&self) -> Vec<String> {
-        match self.instructions.trim() {
-            "" => Vec::new(),
-            instructions => vec![instructions.to_owned()],
+    async fn open(&self) -> Result<(), AgentError> {
+        for toolset in &self.toolsets {
+            toolset
+                .open()
+                .await
+                .map_err(|error| AgentError::Tool(error.to_string()))?;
         }
+        Ok(())
+    }
+
+    /// The system prompt, and what toolsets add to it.
+    async fn instruction_parts(&self) -> Result<Vec<String>, AgentError> {
+        let mut parts = vec![self.instructions.clone()];
+        for toolset in &self.toolsets {
+            let added = toolset
+                .instructions()
+                .await
+                .map_err(|error| AgentError::Tool(error.to_string()))?;
+            parts.extend(added);
+        }
+        let trimmed = parts.iter().map(|part| part.trim());
+        Ok(trimmed
+            .filter(|part| !part.is_empty())
+            .map(ToOwned::to_owned)
+            .collect())
     }
 
     fn max_tokens(&self) -> Option<String> {

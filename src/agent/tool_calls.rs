@@ -8,7 +8,6 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 
-use super::arguments::validate;
 use super::error::AgentError;
 use super::events;
 use super::message::{RequestPart, ToolCall, ToolOutcome, ToolReturn};
@@ -55,8 +54,9 @@ impl<'a> Tools<'a> {
                     .iter()
                     .find(|(known, _)| known.name == definition.name)
                 {
-                    let describe = |toolset: &Arc<dyn Toolset>| {
-                        format!("{} {}", toolset.label(), repr_str(&toolset.id()))
+                    let describe = |toolset: &Arc<dyn Toolset>| match toolset.id() {
+                        id if id.is_empty() => toolset.label().to_owned(),
+                        id => format!("{} {}", toolset.label(), repr_str(&id)),
                     };
                     return Err(AgentError::ToolNameConflict {
                         toolset: describe(toolset),
@@ -91,40 +91,40 @@ impl<'a> Tools<'a> {
     ///
     /// # Errors
     /// A call that is wrong once too often ends the run, so that no call beside it is made either.
-    pub(super) fn prepare<'c>(
+    pub(super) async fn prepare<'c>(
         &self,
         calls: &'c [ToolCall],
         retries: &RetryCounts,
         default_max_retries: u32,
         span: &RunSpan,
     ) -> Result<Vec<Prepared<'c>>, AgentError> {
-        calls
-            .iter()
-            .enumerate()
-            .map(|(index, call)| {
-                let tool = self.find(&call.tool_name);
-                let refusal = |content, cause| Err(Refusal { content, cause });
-                let arguments = match tool {
-                    None => refusal(self.unknown(&call.tool_name), Some("unknown_tool")),
-                    Some((definition, _)) => validate(&call.args, &definition.parameters)
-                        .or_else(|error| refusal(error.0, None)),
-                };
-                let prepared = Prepared {
-                    index,
-                    call,
-                    arguments,
-                    sequential: tool.is_some_and(|(definition, _)| definition.sequential),
-                    failed_turns: retries.of(&call.tool_name),
-                    max_retries: tool
-                        .and_then(|(definition, _)| definition.max_retries)
-                        .unwrap_or(default_max_retries),
-                };
-                if let Err(refusal) = &prepared.arguments {
-                    prepared.check_budget(refusal, &span.tool(call))?;
-                }
-                Ok(prepared)
-            })
-            .collect()
+        let mut all = Vec::with_capacity(calls.len());
+        for (index, call) in calls.iter().enumerate() {
+            let tool = self.find(&call.tool_name);
+            let refusal = |content, cause| Err(Refusal { content, cause });
+            let arguments = match tool {
+                None => refusal(self.unknown(&call.tool_name), Some("unknown_tool")),
+                Some((definition, toolset)) => toolset
+                    .validate(definition, &call.args)
+                    .await
+                    .or_else(|error| refusal(error, None)),
+            };
+            let prepared = Prepared {
+                index,
+                call,
+                arguments,
+                sequential: tool.is_some_and(|(definition, _)| definition.sequential),
+                failed_turns: retries.of(&call.tool_name),
+                max_retries: tool
+                    .and_then(|(definition, _)| definition.max_retries)
+                    .unwrap_or(default_max_retries),
+            };
+            if let Err(refusal) = &prepared.arguments {
+                prepared.check_budget(refusal, &span.tool(call))?;
+            }
+            all.push(prepared);
+        }
+        Ok(all)
     }
 
     /// Makes the calls and returns their results in call order. The first failure that ends the run drops what is still

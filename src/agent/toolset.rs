@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use super::arguments;
+
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
@@ -33,11 +35,28 @@ pub enum ToolError {
 /// Something that offers tools.
 #[async_trait]
 pub trait Toolset: Send + Sync {
-    /// `sql-<conn id>` and the like; used in error messages.
+    /// `sql-<conn id>` and the like; used in error messages. Empty for a toolset without one.
     fn id(&self) -> String;
 
     /// The class name a Dag author knows, e.g. `SQLToolset`.
-    fn label(&self) -> &'static str;
+    fn label(&self) -> &str;
+
+    /// Gets ready for one run: connects, fetches what is to be offered. Called once, before anything else of the
+    /// toolset is asked for; [`Self::close`] follows, however this ends.
+    ///
+    /// # Errors
+    /// A toolset that can't be opened fails the run.
+    async fn open(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// What the toolset adds to the system prompt, as a part of its own. Asked for before every request.
+    ///
+    /// # Errors
+    /// The run fails.
+    async fn instructions(&self) -> Result<Option<String>, ToolError> {
+        Ok(None)
+    }
 
     /// The tools, in the order in which the model is told of them.
     ///
@@ -45,7 +64,20 @@ pub trait Toolset: Send + Sync {
     /// A toolset that can't list its tools fails the run.
     async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError>;
 
-    /// Calls a tool with arguments that have been validated against its schema.
+    /// Reads a call's arguments, before any call of the turn is made. `tool` is one of [`Self::tools`], `raw` what the
+    /// model wrote.
+    ///
+    /// # Errors
+    /// What the model is told instead: the call counts against the tool's retries.
+    async fn validate(
+        &self,
+        tool: &ToolDefinition,
+        raw: &str,
+    ) -> Result<Map<String, Value>, Value> {
+        arguments::validate(raw, &tool.parameters).map_err(|error| error.0)
+    }
+
+    /// Calls a tool with the arguments that [`Self::validate`] made.
     ///
     /// # Errors
     /// See [`ToolError`].

@@ -15,3 +15,4 @@ pub mod supervisor;
 pub mod task_log;
 pub mod url_text;
 pub mod xcom;
+pub mod yaml;

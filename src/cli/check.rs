@@ -13,7 +13,7 @@ use crate::airflow::config::{Config, Environment};
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
 use crate::control_plane::resolve::Resolver;
-use crate::dag::definitions::{Argument, Dag, Task, TaskKind, ToolsetSpec};
+use crate::dag::definitions::{Argument, Dag, SkillSourceSpec, Task, TaskKind, ToolsetSpec};
 use crate::secrets::{Masker, SearchPath, environment};
 use crate::task::support;
 
@@ -252,6 +252,36 @@ fn check_dag(dag: &Dag, environment: &Environment, plane: &LocalControlPlane) ->
     }
 }
 
+/// An argument with the id of a connection, when it is written out.
+fn literal<'a>(used_as: &'static str, argument: &'a Argument) -> Option<(&'static str, &'a str)> {
+    match argument {
+        Argument::String(conn_id) => Some((used_as, conn_id)),
+        _ => None,
+    }
+}
+
+fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static str, &'a str)>) {
+    match toolset {
+        ToolsetSpec::Sql(sql) => named.extend(literal("db_conn_id", &sql.db_conn_id)),
+        ToolsetSpec::Skills(skills) => {
+            for source in &skills.sources {
+                if let SkillSourceSpec::Git {
+                    conn_id: Some(conn_id),
+                    ..
+                } = source
+                {
+                    named.push(("conn_id", conn_id));
+                }
+            }
+        }
+        _ => {
+            for inner in toolset.inner() {
+                toolset_connections(inner, named);
+            }
+        }
+    }
+}
+
 /// The connections that stand literally in an agent's arguments, in their order, each once.
 fn connections(
     task: &Task,
@@ -261,24 +291,20 @@ fn connections(
     let TaskKind::Agent(agent) = &task.kind else {
         return Vec::new();
     };
-    let mut named = vec![("llm_conn_id", &agent.llm_conn_id)];
+    let mut named = Vec::new();
+    named.extend(literal("llm_conn_id", &agent.llm_conn_id));
     if let Argument::List(items) | Argument::Tuple(items) = &agent.fallback_conn_ids {
-        named.extend(items.iter().map(|item| ("fallback_conn_ids", item)));
+        named.extend(
+            items
+                .iter()
+                .filter_map(|item| literal("fallback_conn_ids", item)),
+        );
     }
     for toolset in &agent.toolsets {
-        let mut toolset = toolset;
-        while let ToolsetSpec::Prefixed { wrapped, .. } = toolset {
-            toolset = wrapped;
-        }
-        if let ToolsetSpec::Sql(sql) = toolset {
-            named.push(("db_conn_id", &sql.db_conn_id));
-        }
+        toolset_connections(toolset, &mut named);
     }
     let mut reports: Vec<ConnectionReport> = Vec::new();
-    for (used_as, argument) in named {
-        let Argument::String(conn_id) = argument else {
-            continue;
-        };
+    for (used_as, conn_id) in named {
         if reports
             .iter()
             .any(|report| report.conn_id == *conn_id && report.used_as == used_as)
@@ -294,7 +320,7 @@ fn connections(
             Ok(None) => None,
         };
         reports.push(ConnectionReport {
-            conn_id: conn_id.clone(),
+            conn_id: conn_id.to_owned(),
             used_as,
             defined_by,
             templated,

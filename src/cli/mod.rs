@@ -22,6 +22,7 @@ macro_rules! outln {
 mod check;
 mod dag_files;
 mod run;
+mod skills;
 mod sql;
 mod task;
 mod worker;
@@ -53,6 +54,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Sql(sql::Arguments),
+    Skills(skills::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Run(arguments)), ..) => run::run(arguments),
         (Some(Command::Check(arguments)), ..) => check::run(arguments),
         (Some(Command::Sql(arguments)), ..) => sql::run(arguments),
+        (Some(Command::Skills(arguments)), ..) => skills::run(arguments),
         (Some(Command::Worker(arguments)), ..) => worker::run(arguments),
         (None, ..) => {
             eprint!("{}", Arguments::command().render_help());

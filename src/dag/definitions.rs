@@ -3,6 +3,8 @@
 //! The interpreter writes this as JSON (see `python/`), so that no Python object crosses the border. Objects that must
 //! be called or resolved later stay in the interpreter; a [`Handle`] names them.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -262,16 +264,75 @@ pub enum OutputType {
 #[serde(rename_all = "snake_case")]
 pub enum ToolsetSpec {
     Sql(SqlToolsetSpec),
+    /// `AgentSkillsToolset`.
+    Skills(SkillsToolsetSpec),
     /// `.prefixed("x")`.
     Prefixed {
         prefix: String,
         wrapped: Box<ToolsetSpec>,
+    },
+    /// `.renamed({"new": "old"})`.
+    Renamed {
+        names: HashMap<String, String>,
+        wrapped: Box<ToolsetSpec>,
+    },
+    /// `.filtered(function)`.
+    Filtered {
+        function: Handle,
+        wrapped: Box<ToolsetSpec>,
+    },
+    /// `CombinedToolset([...])`.
+    Combined {
+        toolsets: Vec<ToolsetSpec>,
+    },
+    /// `LoggingToolset(wrapped=..., logger=...)`.
+    Logging {
+        /// The logger's name; `None`: the toolset's own.
+        #[serde(default)]
+        logger: Option<String>,
+        wrapped: Box<ToolsetSpec>,
+    },
+    /// One that runs in the interpreter: of functions, of a hook, of a class that the Dag derives.
+    Python {
+        handle: Handle,
+        class: String,
+        #[serde(default)]
+        id: Option<String>,
+        /// Fields that are templates.
+        #[serde(default)]
+        templated: Vec<(String, Argument)>,
+        /// The toolsets that it wraps, as far as they can be seen.
+        #[serde(default)]
+        inner: Vec<ToolsetSpec>,
     },
     /// No native counterpart yet.
     Unsupported {
         class: String,
         module: String,
     },
+}
+
+impl ToolsetSpec {
+    /// The toolsets directly inside this one.
+    #[must_use]
+    pub fn inner(&self) -> &[ToolsetSpec] {
+        match self {
+            Self::Prefixed { wrapped, .. }
+            | Self::Renamed { wrapped, .. }
+            | Self::Filtered { wrapped, .. }
+            | Self::Logging { wrapped, .. } => std::slice::from_ref(wrapped),
+            Self::Combined { toolsets } => toolsets,
+            Self::Python { inner, .. } => inner,
+            Self::Sql(_) | Self::Skills(_) | Self::Unsupported { .. } => &[],
+        }
+    }
+
+    /// Must the interpreter stay as long as the agent runs?
+    #[must_use]
+    pub fn needs_interpreter(&self) -> bool {
+        matches!(self, Self::Python { .. } | Self::Filtered { .. })
+            || self.inner().iter().any(Self::needs_interpreter)
+    }
 }
 
 /// Arguments of `SQLToolset`, with their defaults filled in.
@@ -293,6 +354,38 @@ pub struct SqlToolsetSpec {
     pub max_columns: i64,
     #[serde(default)]
     pub max_retries: Option<u32>,
+}
+
+/// Arguments of `AgentSkillsToolset`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SkillsToolsetSpec {
+    pub sources: Vec<SkillSourceSpec>,
+    #[serde(default)]
+    pub exclude_tools: Vec<String>,
+    #[serde(default)]
+    pub exclude_resources: Vec<String>,
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+}
+
+/// Where skills come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillSourceSpec {
+    /// A folder, as written.
+    Folder(String),
+    /// `GitSkills(...)`.
+    Git {
+        repo_url: String,
+        #[serde(default)]
+        conn_id: Option<String>,
+        #[serde(default)]
+        path: String,
+        #[serde(default)]
+        branch: Option<String>,
+    },
+    /// Something else: the name of its Python type.
+    Other(String),
 }
 
 /// An argument of an operator: JSON, with references where Python objects stood.

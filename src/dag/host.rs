@@ -70,6 +70,32 @@ pub trait Host: Send + Sync {
     /// Registers a secret with the masker.
     fn mask_secret(&self, value: &Value, name: Option<&str>);
 
+    /// A text without the secrets that are known.
+    fn mask(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    /// Does something with one of the worker's own toolsets: see `updraft_toolsets.py`. The answer holds `value`, or
+    /// `retry`, `failed` or `fatal` with a text.
+    ///
+    /// # Errors
+    /// There are no toolsets here.
+    fn toolset(&self, _request: &Value) -> Result<Value, HostError> {
+        Err(HostError::Other(
+            "toolsets are there while an agent runs, and at no other time".to_owned(),
+        ))
+    }
+
+    /// Does what a hook asks that the worker has itself: see `updraft_native_hook.py`.
+    ///
+    /// # Errors
+    /// The text of the Python exception to raise.
+    fn hook(&self, _request: &Value) -> Result<Value, HostError> {
+        Err(HostError::Other(
+            "hooks work while a task runs, and at no other time".to_owned(),
+        ))
+    }
+
     /// One record from Python's `logging`, `print` (`logger` = `task.stdout`) or `warnings`.
     fn log(&self, record: LogRecord);
 }

@@ -235,6 +235,27 @@ impl Interpreter {
         self.ask("step", arguments).await
     }
 
+    /// Does one thing with a toolset or a filter that stayed; `operation` and `payload` are those of
+    /// `updraft_toolsets.py`.
+    ///
+    /// # Errors
+    /// The exception that Dag code raised.
+    pub async fn toolset(
+        &self,
+        handle: Handle,
+        operation: &str,
+        payload: &Value,
+        context: &Value,
+    ) -> Result<Value, PythonError> {
+        let arguments = vec![
+            Text::Number(handle.0),
+            Text::Text(operation.to_owned()),
+            Text::Text(payload.to_string()),
+            Text::Text(context.to_string()),
+        ];
+        self.ask("toolset", arguments).await
+    }
+
     /// Raises an exception, once, in the code that runs; nothing happens when none does.
     pub fn interrupt(&self, interruption: Interruption, text: &str) {
         self.stopper.raise(Some((interruption, text.to_owned())));

@@ -146,6 +146,31 @@ mod _updraft {
     }
 
     #[pyfunction]
+    fn mask(text: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        Ok(world::of(vm)?.host.mask(text.as_str()))
+    }
+
+    #[pyfunction]
+    fn toolset(request_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let request: Value = json(&request_json, vm)?;
+        let answer = world::of(vm)?
+            .host
+            .toolset(&request)
+            .map_err(|error| raise(error, vm))?;
+        Ok(answer.to_string())
+    }
+
+    #[pyfunction]
+    fn hook(request_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let request: Value = json(&request_json, vm)?;
+        let answer = world::of(vm)?
+            .host
+            .hook(&request)
+            .map_err(|error| raise(error, vm))?;
+        Ok(answer.to_string())
+    }
+
+    #[pyfunction]
     fn log(
         logger: PyUtf8StrRef,
         level: PyUtf8StrRef,

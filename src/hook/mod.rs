@@ -9,6 +9,7 @@ mod connect;
 mod database;
 #[cfg(feature = "duckdb")]
 pub mod duckdb;
+pub mod http;
 pub mod mssql;
 pub mod mysql;
 pub mod postgres;

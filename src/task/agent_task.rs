@@ -11,24 +11,18 @@ use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::failure::Failure;
 use super::services::Services;
+use super::toolsets;
 use super::usage_limits::usage_limits;
 use crate::agent::message::UserContent;
 use crate::agent::{
     Agent, AgentError, Model, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry,
-    Toolset,
 };
-use crate::airflow::connection::Connection;
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
-use crate::control_plane::resolve::{ResolveError, Resolver};
-use crate::dag::definitions::{AgentTask, Argument, FunctionCall, SqlToolsetSpec, ToolsetSpec};
-use crate::hook::{ConnectionError, ConnectionSource};
+use crate::control_plane::resolve::ResolveError;
+use crate::dag::definitions::{AgentTask, FunctionCall, ToolsetSpec};
 use crate::model::resolve::{ModelChoice, resolve};
 use crate::model::scripted::Scripted;
-use crate::toolset::logging::LoggingToolset;
-use crate::toolset::masking::MaskingToolset;
-use crate::toolset::prefixed::PrefixedToolset;
-use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
 pub const LOGGER: &str =
@@ -66,8 +60,10 @@ pub async fn run(
         })
         .await??;
     }
-    // Everything that is left to do is Rust's.
-    dag_code::release_interpreter(attempt).await?;
+    if !rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter) {
+        // Everything that is left to do is Rust's.
+        dag_code::release_interpreter(attempt).await?;
+    }
 
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
@@ -83,7 +79,7 @@ pub async fn run(
     let agent = Agent {
         name: params.name,
         model: model(services, &rendered, cancel.clone()).await?,
-        toolsets: toolsets(&rendered.toolsets, services, task.enable_tool_logging)?,
+        toolsets: toolsets::build(attempt, &rendered, params.retries, task.enable_tool_logging)?,
         instructions: text_field(&rendered, "system_prompt")?.unwrap_or_default(),
         settings: params.settings,
         retries: params.retries,
@@ -386,81 +382,6 @@ fn scripted(path: &Path, services: &Services) -> Result<Arc<dyn Model>, Failure>
     let model = Scripted::from_text(&own.to_string(), &path.display().to_string())
         .map_err(|error| unreadable(&error))?;
     Ok(Arc::new(model))
-}
-
-/// Connections for toolsets.
-struct Connections(Resolver);
-
-#[async_trait::async_trait]
-impl ConnectionSource for Connections {
-    async fn connection(&self, conn_id: &str) -> Result<Connection, ConnectionError> {
-        self.0
-            .connection(conn_id)
-            .await
-            .map_err(|error| match error {
-                ResolveError::ConnectionNotFound(conn_id) => ConnectionError::NotDefined(conn_id),
-                other => ConnectionError::Unreadable(other.to_string()),
-            })
-    }
-}
-
-/// The toolsets of an agent, outermost wrapper last applied: logging, masking, prefix, tool.
-fn toolsets(
-    specs: &[ToolsetSpec],
-    services: &Services,
-    logging: bool,
-) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
-    specs
-        .iter()
-        .map(|spec| {
-            let toolset: Arc<dyn Toolset> = Arc::new(MaskingToolset::new(
-                toolset(spec, services)?,
-                services.resolver.masker().clone(),
-            ));
-            Ok(if logging {
-                Arc::new(LoggingToolset::new(toolset, LOGGER))
-            } else {
-                toolset
-            })
-        })
-        .collect()
-}
-
-fn toolset(spec: &ToolsetSpec, services: &Services) -> Result<Arc<dyn Toolset>, Failure> {
-    Ok(match spec {
-        ToolsetSpec::Sql(sql) => {
-            let masker = services.resolver.masker().clone();
-            let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
-            let connections = Arc::new(Connections(services.resolver.clone()));
-            let toolset = SqlToolset::new(sql_config(sql), connections, mask)
-                .map_err(|error| Failure::of("ValueError", &error))?;
-            Arc::new(toolset)
-        }
-        ToolsetSpec::Prefixed { prefix, wrapped } => {
-            Arc::new(PrefixedToolset::new(toolset(wrapped, services)?, prefix))
-        }
-        ToolsetSpec::Unsupported { class, module } => {
-            let text = format!("toolset {class} ({module}) has no native counterpart yet");
-            return Err(Failure::new("NotImplementedError", text).for_good());
-        }
-    })
-}
-
-fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
-    SqlToolsetConfig {
-        db_conn_id: match &spec.db_conn_id {
-            Argument::String(text) => text.clone(),
-            _ => String::new(),
-        },
-        allowed_tables: spec.allowed_tables.clone(),
-        allowed_functions: spec.allowed_functions.clone(),
-        schema: spec.schema.clone(),
-        allow_writes: spec.allow_writes,
-        max_rows: spec.max_rows,
-        max_result_bytes: spec.max_result_bytes,
-        max_columns: spec.max_columns,
-        max_retries: spec.max_retries,
-    }
 }
 
 async fn push_metadata(

@@ -9,6 +9,7 @@ use super::arguments::{ArgumentError, Resolver};
 use super::context::{Context, params};
 use super::failure::Failure;
 use super::mapping;
+use super::python_toolset::NativeToolsets;
 use super::services::Services;
 use super::templates::objects::{CallFunction, DagFunction};
 use super::templates::values::from_wire;
@@ -34,6 +35,8 @@ pub struct Attempt {
     interpreter: Mutex<Option<Arc<Interpreter>>>,
     /// What the interpreter had noted for the outlets when it was ended.
     outlet_events: Mutex<Vec<Value>>,
+    /// The worker's own toolsets that Dag code holds.
+    pub(super) native_toolsets: Arc<NativeToolsets>,
 }
 
 /// A task's arguments, rendered, in XCom wire form.
@@ -87,6 +90,7 @@ impl Attempt {
             params,
             interpreter: Mutex::new(Some(interpreter)),
             outlet_events: Mutex::new(Vec::new()),
+            native_toolsets: Arc::default(),
         })
     }
 
@@ -327,6 +331,21 @@ impl Attempt {
         })
     }
 
+    /// Renders a toolset that Dag code holds. Blocks.
+    ///
+    /// # Errors
+    /// See [`Self::render`].
+    pub(super) fn render_toolset(
+        &self,
+        toolset: &ToolsetSpec,
+        fields: &Map<String, Value>,
+    ) -> Result<ToolsetSpec, Failure> {
+        let templates = self.templates(fields, &Map::new());
+        self.with_resolver(Some(&templates), |resolver| {
+            render_toolset(toolset, resolver)
+        })
+    }
+
     fn render_toolsets(
         &self,
         toolsets: &[ToolsetSpec],
@@ -409,6 +428,17 @@ fn again(field: &str, value: &Value, templates: &Templates) -> Result<Value, Arg
     })
 }
 
+fn rendered_text(
+    name: &str,
+    argument: &Argument,
+    resolver: &Resolver<'_>,
+) -> Result<String, Failure> {
+    Ok(match resolver.value(name, argument)? {
+        Value::String(text) => text,
+        other => super::arguments::python_repr(&other),
+    })
+}
+
 fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<ToolsetSpec, Failure> {
     Ok(match toolset {
         ToolsetSpec::Sql(sql) => {
@@ -417,10 +447,7 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                 Argument::String(text) => text.clone(),
                 _ => String::new(),
             };
-            let rendered = match resolver.value("db_conn_id", &sql.db_conn_id)? {
-                Value::String(text) => text,
-                other => super::arguments::python_repr(&other),
-            };
+            let rendered = rendered_text("db_conn_id", &sql.db_conn_id, resolver)?;
             if rendered != before {
                 tracing::info!(
                     logger = super::agent_task::LOGGER,
@@ -434,7 +461,53 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
             prefix: prefix.clone(),
             wrapped: Box::new(render_toolset(wrapped, resolver)?),
         },
-        other => other.clone(),
+        ToolsetSpec::Renamed { names, wrapped } => ToolsetSpec::Renamed {
+            names: names.clone(),
+            wrapped: Box::new(render_toolset(wrapped, resolver)?),
+        },
+        ToolsetSpec::Filtered { function, wrapped } => ToolsetSpec::Filtered {
+            function: *function,
+            wrapped: Box::new(render_toolset(wrapped, resolver)?),
+        },
+        ToolsetSpec::Logging { logger, wrapped } => ToolsetSpec::Logging {
+            logger: logger.clone(),
+            wrapped: Box::new(render_toolset(wrapped, resolver)?),
+        },
+        ToolsetSpec::Combined { toolsets } => ToolsetSpec::Combined {
+            toolsets: toolsets
+                .iter()
+                .map(|toolset| render_toolset(toolset, resolver))
+                .collect::<Result<_, _>>()?,
+        },
+        ToolsetSpec::Python {
+            handle,
+            class,
+            id,
+            templated,
+            inner,
+        } => {
+            let mut id = id.clone();
+            let mut rendered = Vec::new();
+            for (name, argument) in templated {
+                let value = rendered_text(name, argument, resolver)?;
+                if let (Argument::String(before), Some(id)) = (argument, &mut id)
+                    && *before != value
+                {
+                    *id = id.replace(before.as_str(), &value);
+                    tracing::info!(logger = super::agent_task::LOGGER, "Rendered toolset {id}");
+                }
+                rendered.push((name.clone(), Argument::String(value)));
+            }
+            ToolsetSpec::Python {
+                handle: *handle,
+                class: class.clone(),
+                id,
+                templated: rendered,
+                // What Dag code holds is rendered when it asks for it.
+                inner: inner.clone(),
+            }
+        }
+        ToolsetSpec::Skills(_) | ToolsetSpec::Unsupported { .. } => toolset.clone(),
     })
 }
 

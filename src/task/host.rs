@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::attempt::Attempt;
 use super::log::{LogLevel, TaskLogger};
+use super::native_hooks;
 use super::services::{LookupError, Services};
 use crate::control_plane::resolve::ResolveError;
 use crate::dag::host::{Host, HostError, LogRecord, XComQuery};
@@ -100,6 +101,27 @@ impl Host for TaskHost {
 
     fn mask_secret(&self, value: &Value, name: Option<&str>) {
         self.services.resolver.masker().add_value(value, name);
+    }
+
+    fn mask(&self, text: &str) -> String {
+        self.services.resolver.masker().mask_str(text).into_owned()
+    }
+
+    fn toolset(&self, request: &Value) -> Result<Value, HostError> {
+        let attempt = self.attempt.get().and_then(Weak::upgrade).ok_or_else(|| {
+            HostError::Other("toolsets are there while a task runs, and none does".to_owned())
+        })?;
+        Ok(self
+            .services
+            .runtime()
+            .block_on(attempt.native_toolsets.answer(request)))
+    }
+
+    fn hook(&self, request: &Value) -> Result<Value, HostError> {
+        self.services
+            .runtime()
+            .block_on(native_hooks::answer(&self.services, request))
+            .map_err(|text| HostError::Other(self.mask(&text)))
     }
 
     fn log(&self, mut record: LogRecord) {

@@ -21,13 +21,16 @@ pub mod failure;
 pub mod host;
 pub mod log;
 pub mod mapping;
+mod native_hooks;
 pub mod outcome;
 pub mod process;
+mod python_toolset;
 pub mod rendered_fields;
 pub mod services;
 pub mod startup;
 pub mod support;
 pub mod templates;
+pub mod toolsets;
 pub mod usage_limits;
 pub mod xcom_push;
 

@@ -57,8 +57,13 @@ fn agent_obstacle(agent: &AgentTask) -> Option<String> {
 
 fn toolset_obstacle(toolset: &ToolsetSpec) -> Option<String> {
     match toolset {
-        ToolsetSpec::Sql(_) => None,
-        ToolsetSpec::Prefixed { wrapped, .. } => toolset_obstacle(wrapped),
+        ToolsetSpec::Sql(_) | ToolsetSpec::Skills(_) => None,
+        ToolsetSpec::Prefixed { .. }
+        | ToolsetSpec::Renamed { .. }
+        | ToolsetSpec::Filtered { .. }
+        | ToolsetSpec::Combined { .. }
+        | ToolsetSpec::Logging { .. }
+        | ToolsetSpec::Python { .. } => toolset.inner().iter().find_map(toolset_obstacle),
         ToolsetSpec::Unsupported { class, module } => Some(format!(
             "its toolset {class} ({module}) has no native counterpart yet"
         )),

@@ -49,12 +49,28 @@ impl Toolset for LoggingToolset {
         self.wrapped.id()
     }
 
-    fn label(&self) -> &'static str {
+    fn label(&self) -> &str {
         self.wrapped.label()
+    }
+
+    async fn open(&self) -> Result<(), ToolError> {
+        self.wrapped.open().await
+    }
+
+    async fn instructions(&self) -> Result<Option<String>, ToolError> {
+        self.wrapped.instructions().await
     }
 
     async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
         self.wrapped.tools().await
+    }
+
+    async fn validate(
+        &self,
+        tool: &ToolDefinition,
+        raw: &str,
+    ) -> Result<Map<String, Value>, Value> {
+        self.wrapped.validate(tool, raw).await
     }
 
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 use crate::secrets::Masker;
 
+/// Where the Python provider masks, and tells of tools that fail.
+const LOGGER: &str = "airflow.providers.common.ai.utils.toolset_base";
+
 /// A toolset whose results and error texts hold no known secret. Arguments pass as they are: they came from the model.
 ///
 /// A result that is itself JSON text is masked as text, so a toolset that counts bytes or cuts its output masks its
@@ -40,8 +43,22 @@ impl Toolset for MaskingToolset {
         self.wrapped.id()
     }
 
-    fn label(&self) -> &'static str {
+    fn label(&self) -> &str {
         self.wrapped.label()
+    }
+
+    async fn open(&self) -> Result<(), ToolError> {
+        self.wrapped
+            .open()
+            .await
+            .map_err(|error| self.masked(error))
+    }
+
+    async fn instructions(&self) -> Result<Option<String>, ToolError> {
+        self.wrapped
+            .instructions()
+            .await
+            .map_err(|error| self.masked(error))
     }
 
     async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
@@ -51,10 +68,26 @@ impl Toolset for MaskingToolset {
             .map_err(|error| self.masked(error))
     }
 
+    async fn validate(
+        &self,
+        tool: &ToolDefinition,
+        raw: &str,
+    ) -> Result<Map<String, Value>, Value> {
+        self.wrapped.validate(tool, raw).await
+    }
+
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
         match self.wrapped.call(name, args).await {
             Ok(value) => Ok(self.masker.mask_value(value)),
-            Err(error) => Err(self.masked(error)),
+            Err(error) => {
+                let error = self.masked(error);
+                if let ToolError::Fatal(text) = &error {
+                    tracing::warn!(
+                        target: "airflow.task", logger = LOGGER, error = text.as_str(), "Tool {name} failed"
+                    );
+                }
+                Err(error)
+            }
         }
     }
 

@@ -1,6 +1,10 @@
 //! Toolsets: what an agent may call. One folder or file each; wrappers are toolsets around toolsets.
 
+pub mod combined;
+pub mod filtered;
 pub mod logging;
 pub mod masking;
 pub mod prefixed;
+pub mod renamed;
+pub mod skills;
 pub mod sql;

@@ -31,8 +31,16 @@ impl Toolset for PrefixedToolset {
         self.wrapped.id()
     }
 
-    fn label(&self) -> &'static str {
+    fn label(&self) -> &str {
         self.wrapped.label()
+    }
+
+    async fn open(&self) -> Result<(), ToolError> {
+        self.wrapped.open().await
+    }
+
+    async fn instructions(&self) -> Result<Option<String>, ToolError> {
+        self.wrapped.instructions().await
     }
 
     async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
@@ -41,6 +49,18 @@ impl Toolset for PrefixedToolset {
             tool.name.insert_str(0, &self.prefix);
         }
         Ok(tools)
+    }
+
+    async fn validate(
+        &self,
+        tool: &ToolDefinition,
+        raw: &str,
+    ) -> Result<Map<String, Value>, Value> {
+        let mut tool = tool.clone();
+        if let Some(name) = tool.name.strip_prefix(&self.prefix) {
+            tool.name = name.to_owned();
+        }
+        self.wrapped.validate(&tool, raw).await
     }
 
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {

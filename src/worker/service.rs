@@ -21,6 +21,7 @@ use crate::airflow::edge::{
 };
 use crate::supervisor::heartbeat::stop_task;
 use crate::supervisor::{StopReason, StopSender, stop_channel};
+use crate::toolset::skills;
 
 /// How long the worker tries to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(10);
@@ -117,6 +118,7 @@ pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), Worke
         fetch_at: now,
         patience: patience(),
     };
+    sweep_leftovers();
     if !worker.register(&mut shutdown).await? {
         return Ok(());
     }
@@ -127,6 +129,11 @@ pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), Worke
     }
     worker.say_goodbye().await;
     end
+}
+
+/// Removes what killed task processes have left of skills, beside everything else.
+fn sweep_leftovers() {
+    drop(tokio::task::spawn_blocking(skills::sweep));
 }
 
 fn patience() -> ExponentialBackoff {
@@ -406,6 +413,7 @@ impl Worker {
     }
 
     fn start(&mut self, fetched: EdgeJobFetched) {
+        sweep_leftovers();
         let (stop, _) = stop_channel();
         let job = Job {
             name: fetched.key.to_string(),

@@ -71,6 +71,8 @@ def server_dags(scratch: Path) -> Path:
     folder = scratch / "dags"
     shutil.copytree(ROOT / "dags", folder)
     shutil.copytree(HERE / "dags", folder, dirs_exist_ok=True)
+    # Beside the Dag folders of server and worker alike, as in the repository.
+    shutil.copytree(ROOT / "skills", scratch / "skills")
     return folder
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
+from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
 from airflow.providers.common.ai.operators.llm_branch import LLMBranchOperator
 from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator
 from airflow.providers.common.ai.toolsets.datafusion import DataFusionToolset
 from airflow.providers.common.ai.toolsets.hook import HookToolset
+from airflow.providers.common.ai.toolsets.logging import LoggingToolset
 from airflow.providers.common.ai.toolsets.mcp import MCPToolset
 from airflow.providers.common.ai.toolsets.object_storage import ObjectStorageToolset
 from airflow.providers.common.ai.toolsets.skills import AgentSkillsToolset
@@ -19,9 +23,27 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.sensors.python import PythonSensor
-from airflow.sdk import DAG, BaseOperator, TaskGroup, task
+from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+
+
+class OwnHook(BaseHook):
+    def tide(self, port: str) -> str:
+        """The tide at a port."""
+        return port
+
+
+class OwnToolset(AbstractToolset):
+    @property
+    def id(self):
+        return "own"
+
+    async def get_tools(self, ctx):
+        return {}
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        return None
 
 
 class Answer(BaseModel):
@@ -52,12 +74,18 @@ with DAG(dag_id="readme_table", schedule=None):
     agent("message_history", message_history=[])
     agent("fallback", fallback_conn_ids=["other"])
     agent("hook_toolset", toolsets=[HookToolset(HttpHook(http_conn_id="web"), allowed_methods=["run"])])
+    agent("own_hook_toolset", toolsets=[HookToolset(OwnHook(), allowed_methods=["tide"])])
+    agent("other_hook_toolset", toolsets=[HookToolset(S3Hook(aws_conn_id="files"), allowed_methods=["list_keys"])])
     agent("object_storage_toolset", toolsets=[ObjectStorageToolset("file:///data")])
     source = DataSourceConfig(conn_id="files", table_name="t", uri="file:///data/t.csv", format="csv")
     agent("datafusion_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])
     agent("mcp_toolset", toolsets=[MCPToolset("mcp")])
     agent("skills_toolset", toolsets=[AgentSkillsToolset(sources=["/skills"])])
     agent("function_toolset", toolsets=[FunctionToolset(tools=[tool])])
+    agent("own_toolset", toolsets=[OwnToolset()])
+    one, two = SQLToolset("db").prefixed("one"), SQLToolset("db").renamed({"two": "query"})
+    both = CombinedToolset([one, two.filtered(lambda ctx, tool: tool.name == "two")])
+    agent("composed_toolset", toolsets=[LoggingToolset(wrapped=both, logger=logging.getLogger("own"))])
     AgentOperator.partial(task_id="mapped", llm_conn_id="llm").expand(prompt=["a", "b"])
     AgentOperator.partial(task_id="mapped_kwargs", llm_conn_id="llm").expand_kwargs([{"prompt": "a"}])
     with TaskGroup("group"):

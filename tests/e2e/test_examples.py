@@ -171,6 +171,37 @@ def test_a_decorated_agent_gets_its_prompt_from_an_upstream_task(
     assert airflow.task_instance(run, "write_digest")["rendered_fields"]["prompt"] == "DYNAMIC (set during execution)"
 
 
+def test_an_agent_with_a_skill_is_told_of_it_and_reads_and_runs_what_is_in_it(
+    airflow: Airflow, worker: Worker, model: ModelServer, scratch: Path
+) -> None:
+    script = model.script(
+        "example", transcript(json.loads((ROOT / "dags/sales_report.transcript.json").read_text()))
+    )
+    run, state = airflow.run_dag("sales_report")
+    log = airflow.log(run, "report")
+    assert state == "success", log.text
+    assert "1,934.00" in airflow.xcoms(run, "report")["return_value"]
+    first = script.requests[0]
+    assert [tool["function"]["name"] for tool in first["tools"]][:4] == [
+        "list_skills",
+        "load_skill",
+        "read_skill_resource",
+        "run_skill_script",
+    ]
+    prompt, catalogue = (message["content"] for message in first["messages"] if message["role"] == "system")
+    assert prompt.startswith("You report on a small mail-order shop.")
+    assert f"<uri>{scratch / 'skills/shop-reporting'}</uri>" in catalogue
+    results = [message["content"] for message in script.requests[-1]["messages"] if message["role"] == "tool"]
+    assert results[0].startswith("<skill>\n<name>shop-reporting</name>")
+    assert results[1].startswith("# Columns")
+    assert results[2:] == [
+        "2026-08-12",
+        '{"columns":["revenue"],"rows":[[1934.0]],"row_count":1}',
+        '{"columns":["active"],"rows":[[11]],"row_count":1}',
+    ]
+    log.assert_groups_balance()
+
+
 def test_tasks_in_a_group_feed_a_template_below_them(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
     script = model.script("example", [lambda request: say(f"<{request['messages'][-1]['content'].split(' ')[0]}>")])
     run, state = airflow.run_dag("weekly_review")

@@ -135,6 +135,19 @@ fn the_example_answers_from_the_database_without_airflow_network_or_key() {
 }
 
 #[test]
+fn the_example_with_a_skill_loads_it_reads_of_it_and_runs_its_script() {
+    let (status, report) = run(&repository().join("dags/sales_report.py"), &[]);
+    assert_eq!(status, 0, "{report:#}");
+    let asked = task(&report, "report", -1);
+    assert_eq!(asked["xcoms"]["usage"]["tool_calls"], 5);
+    let answer = asked["xcoms"]["return_value"].as_str().expect("text");
+    assert!(answer.contains("1,934.00"), "{answer}");
+    assert!(events(asked).contains(
+        &"Tool call sequence: load_skill -> read_skill_resource -> run_skill_script -> query -> query"
+    ));
+}
+
+#[test]
 fn tasks_run_in_order_are_mapped_over_upstream_results_and_get_their_context() {
     let (_folder, file) = dag_file(
         r#"

@@ -311,6 +311,9 @@ def _toolset(toolset):
     origin = getattr(toolset, "_unavailable_origin", None)
     if origin is not None:
         return {"unsupported": {"class": origin[1].removesuffix("()"), "module": origin[0]}}
+    described = _python_toolset(toolset)
+    if described is not None:
+        return described
     cls = type(toolset) if not isinstance(toolset, type) and not hasattr(toolset, "__code__") else toolset
     return {
         "unsupported": {
@@ -318,3 +321,45 @@ def _toolset(toolset):
             "module": getattr(cls, "__module__", None) or type(toolset).__module__,
         }
     }
+
+
+# Toolsets of pydantic-ai and the provider that have neither a counterpart nor an implementation in Python here.
+_NOT_YET = {
+    "ApprovalRequiredToolset",
+    "DeferredLoadingToolset",
+    "IncludeReturnSchemasToolset",
+    "DynamicToolset",
+    "ExternalToolset",
+}
+
+
+def _python_toolset(toolset):
+    """A toolset that runs in the interpreter: of functions, of a hook, or of a class of the Dag's own."""
+    from pydantic_ai.toolsets.abstract import AbstractToolset
+
+    if not isinstance(toolset, AbstractToolset):
+        return None
+    own = next(cls for cls in type(toolset).__mro__ if "get_tools" in cls.__dict__)
+    if own is AbstractToolset or type(toolset).__name__ in _NOT_YET and _is_stand_in(type(toolset)):
+        return None
+    if hasattr(toolset, "_updraft_obstacle") and toolset._updraft_obstacle() is not None:
+        return {"unsupported": toolset._updraft_obstacle()}
+    inner = [toolset.wrapped] if hasattr(toolset, "wrapped") else getattr(toolset, "toolsets", None) or ()
+    return {
+        "python": {
+            "handle": keep(toolset),
+            "class": type(toolset).__name__,
+            "id": toolset.id,
+            "templated": _templated(toolset),
+            "inner": [_toolset(item) for item in inner],
+        }
+    }
+
+
+def _templated(toolset):
+    fields = toolset._updraft_templated() if hasattr(toolset, "_updraft_templated") else {}
+    return [[name, argument(value)] for name, value in fields.items()]
+
+
+def _is_stand_in(cls):
+    return cls.__module__.partition(".")[0] in ("airflow", "pydantic_ai")

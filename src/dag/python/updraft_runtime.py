@@ -120,6 +120,25 @@ def step(name, request_json):
         return _failed(error)
 
 
+def toolset(handle, operation, payload_json, context_json):
+    """Does one thing with a toolset or a filter that stayed: `{"ok": ...}`, or `{"error": Failure}`."""
+    try:
+        import updraft_context
+        import updraft_toolsets
+        from airflow.sdk.definitions.context import set_current_context
+
+        payload = updraft_values.from_json(payload_json)
+        context = updraft_values.from_json(context_json)
+        if context is None:
+            result = updraft_toolsets.operate(handle, operation, payload)
+        else:
+            with set_current_context(updraft_context.build(context)):
+                result = updraft_toolsets.operate(handle, operation, payload)
+        return updraft_values.to_json({"ok": result})
+    except BaseException as error:
+        return _failed(error)
+
+
 def interruption(kind, text):
     """The exception to raise in the code that runs."""
     import updraft_task

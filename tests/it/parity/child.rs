@@ -25,7 +25,10 @@ pub struct Run {
 /// When the program does not end in time or prints something else than one JSON object.
 pub fn run(scenario: &Scenario, folder: &Path, connections: Vec<(String, String)>) -> Run {
     let dag_file = folder.join("parity_dag.py");
-    fs::write(&dag_file, scenario.dag_source()).expect("a written file");
+    let source = scenario
+        .dag_source()
+        .replace("<path>", &folder.to_string_lossy());
+    fs::write(&dag_file, source).expect("a written file");
     scenario.leave_task_state(&dag_file);
     let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_updraft"))

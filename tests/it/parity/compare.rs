@@ -160,11 +160,20 @@ fn json(path: &str, expected: &Value, seen: &Value, out: &mut Vec<String>) {
                     .replace_all(&MADE_UP_ID.replace_all(text, "pyd_ai_<hex>"), "<parser>$1")
                     .into_owned()
             };
-            if normal(a) != normal(b) {
+            if normal(a) != normal(b) && !is_same_listing(a, b) {
                 out.push(format!("{path}: {b:?} instead of {a:?}"));
             }
         }
         (a, b) if a == b => {}
         (a, b) => out.push(format!("{path}: {b} instead of {a}")),
     }
+}
+
+/// `list_skills` gives names and descriptions in the order of the file system.
+fn is_same_listing(a: &str, b: &str) -> bool {
+    let listing = |text| {
+        let entries: Option<Map<String, Value>> = serde_json::from_str(text).ok();
+        entries.filter(|entries| entries.values().all(Value::is_string))
+    };
+    matches!((listing(a), listing(b)), (Some(a), Some(b)) if a == b)
 }

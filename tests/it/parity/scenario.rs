@@ -1,6 +1,7 @@
 //! One recorded run: its Dag file, its folder, its connections.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -97,6 +98,10 @@ impl Scenario {
                     .expect("a written file");
             } else {
                 panic!("{}: no way to make {name} from {content}", self.name);
+            }
+            if let Some(mode) = content["mode"].as_str() {
+                let mode = u32::from_str_radix(mode, 8).expect("octal digits");
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
             }
         }
     }
@@ -215,6 +220,7 @@ fn import_of(class: &str) -> String {
         "AgentOperator" => "airflow.providers.common.ai.operators.agent",
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
+        "AgentSkillsToolset" => "airflow.providers.common.ai.toolsets.skills",
         other => panic!("where does {other} come from?"),
     };
     format!("from {module} import {class}\n")

@@ -110,6 +110,8 @@ class FieldInfo:
                 made.constraints = {**self.constraints, **value}
             elif name == "metadata":
                 made.metadata = [*self.metadata, *value]
+            elif name == "default" and value is not UNDEFINED:
+                made.default = value
             elif value is not None and value is not UNDEFINED and not (name == "repr" and value is True):
                 setattr(made, name, value)
         return made

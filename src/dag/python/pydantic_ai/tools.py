@@ -100,12 +100,62 @@ class Tool:
     def __class_getitem__(cls, item):
         return cls
 
+    def arguments(self):
+        """What checks a call's arguments and makes the call."""
+        made = getattr(self, "_arguments", None)
+        if made is None:
+            if self.function_schema is not None:
+                made = _GivenSchema(self.function, self.function_schema, self.takes_ctx)
+            else:
+                from updraft_function_schema import FunctionArguments
+
+                made = FunctionArguments(self.function, self.takes_ctx, self.docstring_format)
+            self._arguments = made
+        return made
+
+    async def prepared_definition(self, ctx):
+        """The tool as the model is told of it in this step; None leaves it out."""
+        arguments = self.arguments()
+        description = self.description if self.description is not None else arguments.description
+        definition = ToolDefinition(
+            name=self.name,
+            description=description,
+            parameters_json_schema=arguments.json_schema,
+            strict=self.strict,
+            sequential=self.sequential,
+            metadata=self.metadata,
+        )
+        if self.prepare is None:
+            return definition
+        prepared = self.prepare(ctx, definition)
+        return await prepared if hasattr(prepared, "__await__") else prepared
+
     @classmethod
     def from_schema(cls, function, name, description, json_schema, takes_ctx=False, sequential=False, **kwargs):
         """A tool whose schema is given."""
         tool = cls(function, takes_ctx=takes_ctx, name=name, description=description, sequential=sequential, **kwargs)
         tool.function_schema = json_schema
         return tool
+
+
+class _GivenSchema:
+    """A function whose schema its author wrote: arguments are passed on as they come."""
+
+    description = None
+
+    def __init__(self, function, schema, takes_ctx):
+        self.function = function
+        self.json_schema = schema
+        self.takes_ctx = takes_ctx
+
+    def validate_python(self, args, **kwargs):
+        """The arguments as they are."""
+        return args
+
+    async def call(self, checked, ctx):
+        """Calls the function."""
+        result = self.function(ctx, **checked) if self.takes_ctx else self.function(**checked)
+        return await result if hasattr(result, "__await__") else result
 
 
 class ToolDefinition(Record):

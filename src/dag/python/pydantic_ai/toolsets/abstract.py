@@ -5,6 +5,13 @@ from abc import ABC
 from updraft_record import REQUIRED, Record
 
 
+def _native(toolset, operation, **payload):
+    """The worker's own toolset does it: a stand-in describes itself with `_updraft_spec`."""
+    from updraft_toolsets import native
+
+    return native(toolset, operation, **payload)
+
+
 class AbstractToolset(ABC):
     """A set of tools for an agent. Subclasses define `get_tools` and `call_tool`."""
 
@@ -30,10 +37,13 @@ class AbstractToolset(ABC):
         return "Rename the tool or wrap the toolset in a `PrefixedToolset` to avoid name conflicts."
 
     async def __aenter__(self):
+        if hasattr(type(self), "_updraft_spec"):
+            _native(self, "open")
         return self
 
     async def __aexit__(self, *args):
-        return None
+        if hasattr(type(self), "_updraft_spec"):
+            _native(self, "close")
 
     async def for_run(self, ctx):
         """The toolset for one run."""
@@ -45,15 +55,21 @@ class AbstractToolset(ABC):
 
     async def get_instructions(self, ctx):
         """What the toolset adds to the system prompt."""
-        return None
+        return _native(self, "instructions") if hasattr(type(self), "_updraft_spec") else None
 
     async def get_tools(self, ctx):
         """The tools by name."""
-        raise NotImplementedError
+        if not hasattr(type(self), "_updraft_spec"):
+            raise NotImplementedError
+        from updraft_toolsets import native_tools
+
+        return native_tools(self, ctx)
 
     async def call_tool(self, name, tool_args, ctx, tool):
         """Runs a tool."""
-        raise NotImplementedError
+        if not hasattr(type(self), "_updraft_spec"):
+            raise NotImplementedError
+        return _native(self, "call", name=name, args=tool_args)
 
     def apply(self, visitor):
         """Visits the toolsets inside."""

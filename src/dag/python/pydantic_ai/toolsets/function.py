@@ -85,3 +85,46 @@ class FunctionToolset(AbstractToolset):
         """A decorator for a function that adds to the system prompt."""
         self._instructions = func
         return func
+
+    async def get_instructions(self, ctx):
+        """What was given as instructions; functions among them are called."""
+        given = self._instructions
+        parts = []
+        for part in given if isinstance(given, (list, tuple)) else [given]:
+            if callable(part):
+                from updraft_signature import parameters
+
+                part = part(ctx) if parameters(part) else part()
+                part = await part if hasattr(part, "__await__") else part
+            if part:
+                parts.append(part)
+        return parts or None
+
+    async def get_tools(self, ctx):
+        """A tool for each function."""
+        from pydantic_ai.toolsets.abstract import ToolsetTool
+
+        found = {}
+        for tool in self.tools.values():
+            definition = await tool.prepared_definition(ctx)
+            if definition is None:
+                continue
+            retries = tool.max_retries if tool.max_retries is not None else self.max_retries
+            found[definition.name] = ToolsetTool(
+                toolset=self,
+                tool_def=definition,
+                max_retries=ctx.max_retries if retries is None else retries,
+                args_validator=tool.arguments(),
+                args_validator_func=tool.args_validator,
+            )
+        return found
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Calls the function."""
+        return await tool.args_validator.call(tool_args, ctx)
+
+    def _updraft_obstacle(self):
+        waiting = any(tool.requires_approval or tool.defer_loading for tool in self.tools.values())
+        if waiting or self._defer_loading:
+            return {"class": "FunctionToolset with tools that need approval", "module": type(self).__module__}
+        return None

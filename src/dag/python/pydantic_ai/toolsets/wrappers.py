@@ -1,6 +1,19 @@
-"""Toolsets around toolsets."""
+"""Toolsets around toolsets.
+
+Around the worker's own toolsets the worker has wrappers of its own; what stands here runs when Dag code is among them.
+"""
+
+from copy import copy
 
 from pydantic_ai.toolsets.abstract import AbstractToolset
+
+
+def _renamed(toolset, tool, name):
+    tool = copy(tool)
+    tool.toolset = toolset
+    tool.tool_def = copy(tool.tool_def)
+    tool.tool_def.name = name
+    return tool
 
 
 class WrapperToolset(AbstractToolset):
@@ -18,6 +31,22 @@ class WrapperToolset(AbstractToolset):
     def label(self):
         """Names the wrapper and what it wraps."""
         return f"{type(self).__name__}({self.wrapped.label})"
+
+    async def __aenter__(self):
+        await self.wrapped.__aenter__()
+        return self
+
+    async def __aexit__(self, *args):
+        return await self.wrapped.__aexit__(*args)
+
+    async def for_run(self, ctx):
+        """The wrapper around the wrapped toolset's one for the run."""
+        wrapped = await self.wrapped.for_run(ctx)
+        if wrapped is self.wrapped:
+            return self
+        own = copy(self)
+        own.wrapped = wrapped
+        return own
 
     async def get_instructions(self, ctx):
         """The wrapped toolset's."""
@@ -37,9 +66,7 @@ class WrapperToolset(AbstractToolset):
 
     def visit_and_replace(self, visitor):
         """Replaces the toolsets inside."""
-        import copy
-
-        replaced = copy.copy(self)
+        replaced = copy(self)
         replaced.wrapped = self.wrapped.visit_and_replace(visitor)
         return replaced
 
@@ -64,6 +91,16 @@ class PrefixedToolset(WrapperToolset):
             return None
         return {"prefixed": {"prefix": self.prefix, "wrapped": describe(self.wrapped)}}
 
+    async def get_tools(self, ctx):
+        """The wrapped toolset's, with the prefix."""
+        tools = await super().get_tools(ctx)
+        return {f"{self.prefix}_{name}": _renamed(self, tool, f"{self.prefix}_{name}") for name, tool in tools.items()}
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Runs the tool behind the name."""
+        inner = name.removeprefix(f"{self.prefix}_")
+        return await super().call_tool(inner, tool_args, ctx, _renamed(self, tool, inner))
+
 
 class FilteredToolset(WrapperToolset):
     """Tools for which a function is true."""
@@ -71,6 +108,22 @@ class FilteredToolset(WrapperToolset):
     def __init__(self, wrapped, filter_func):
         super().__init__(wrapped)
         self.filter_func = filter_func
+
+    def _updraft_spec(self, describe):
+        if type(self) is not FilteredToolset:
+            return None
+        from updraft_values import keep
+
+        return {"filtered": {"function": keep(self.filter_func), "wrapped": describe(self.wrapped)}}
+
+    async def get_tools(self, ctx):
+        """Those of the wrapped toolset's that the function keeps."""
+        found = {}
+        for name, tool in (await super().get_tools(ctx)).items():
+            kept = self.filter_func(ctx, tool.tool_def)
+            if await kept if hasattr(kept, "__await__") else kept:
+                found[name] = tool
+        return found
 
 
 class PreparedToolset(WrapperToolset):
@@ -80,6 +133,25 @@ class PreparedToolset(WrapperToolset):
         super().__init__(wrapped)
         self.prepare_func = prepare_func
 
+    async def get_tools(self, ctx):
+        """The wrapped toolset's, as the function gives them."""
+        tools = await super().get_tools(ctx)
+        given = self.prepare_func(ctx, [copy(tool.tool_def) for tool in tools.values()])
+        given = (await given if hasattr(given, "__await__") else given) or []
+        found = {}
+        for definition in given:
+            if definition.name not in tools:
+                from pydantic_ai.exceptions import UserError
+
+                raise UserError(
+                    "Prepare function cannot add or rename tools. Use `FunctionToolset.add_function()` or "
+                    "`RenamedToolset` instead."
+                )
+            tool = copy(tools[definition.name])
+            tool.tool_def = definition
+            found[definition.name] = tool
+        return found
+
 
 class RenamedToolset(WrapperToolset):
     """Tools under other names."""
@@ -87,6 +159,26 @@ class RenamedToolset(WrapperToolset):
     def __init__(self, wrapped, name_map):
         super().__init__(wrapped)
         self.name_map = name_map
+
+    def _updraft_spec(self, describe):
+        plain = all(isinstance(name, str) for pair in self.name_map.items() for name in pair)
+        if type(self) is not RenamedToolset or not plain:
+            return None
+        return {"renamed": {"names": dict(self.name_map), "wrapped": describe(self.wrapped)}}
+
+    async def get_tools(self, ctx):
+        """The wrapped toolset's, under their new names."""
+        new_names = {old: new for new, old in self.name_map.items()}
+        tools = {}
+        for name, tool in (await super().get_tools(ctx)).items():
+            new = new_names.get(name, name)
+            tools[new] = _renamed(self, tool, new)
+        return tools
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Runs the tool behind the name."""
+        inner = self.name_map.get(name, name)
+        return await super().call_tool(inner, tool_args, ctx, _renamed(self, tool, inner))
 
 
 def _always(ctx, tool_def, tool_args):
@@ -126,6 +218,51 @@ class CombinedToolset(AbstractToolset):
 
     def __init__(self, toolsets):
         self.toolsets = toolsets
+
+    def _updraft_spec(self, describe):
+        if type(self) is not CombinedToolset:
+            return None
+        return {"combined": {"toolsets": [describe(toolset) for toolset in self.toolsets]}}
+
+    async def __aenter__(self):
+        for toolset in self.toolsets:
+            await toolset.__aenter__()
+        return self
+
+    async def __aexit__(self, *args):
+        for toolset in self.toolsets:
+            await toolset.__aexit__(*args)
+
+    async def for_run(self, ctx):
+        """All of them, each for the run."""
+        return CombinedToolset([await toolset.for_run(ctx) for toolset in self.toolsets])
+
+    async def get_instructions(self, ctx):
+        """What all of them add to the system prompt."""
+        parts = []
+        for toolset in self.toolsets:
+            given = await toolset.get_instructions(ctx)
+            parts.extend(given if isinstance(given, (list, tuple)) else [given] if given is not None else [])
+        return parts or None
+
+    async def get_tools(self, ctx):
+        """All tools; two of one name are refused."""
+        tools = {}
+        for toolset in self.toolsets:
+            for name, tool in (await toolset.get_tools(ctx)).items():
+                if name in tools:
+                    from pydantic_ai.exceptions import UserError
+
+                    raise UserError(
+                        f"{toolset.label} defines a tool whose name conflicts with existing tool from "
+                        f"{tools[name].toolset.label}: {name!r}. {toolset.tool_name_conflict_hint}"
+                    )
+                tools[name] = tool
+        return tools
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Runs the tool with the toolset that it came from."""
+        return await tool.toolset.call_tool(name, tool_args, ctx, tool)
 
     @property
     def label(self):

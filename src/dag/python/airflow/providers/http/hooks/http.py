@@ -1,8 +1,53 @@
 """`HttpHook`: requests to the server of a connection."""
 
-from airflow.sdk.bases.hook import BaseHook
+from typing import Any
 
-_NO_NETWORK = "Dag code has no network here; run this task on a Python worker"
+from airflow.sdk.bases.hook import BaseHook
+from updraft_native_hook import ask, not_here
+
+_NO_SESSION = "the worker sends the requests itself and has no session: use run"
+
+
+class Response:
+    """An answer, with what is used most of `requests.Response`."""
+
+    def __init__(self, answer):
+        body = answer["body"]
+        if isinstance(body, dict):
+            import base64
+
+            self.content = base64.b64decode(body["base64"])
+        else:
+            self.content = body.encode()
+        self.status_code = answer["status"]
+        self.reason = answer["reason"]
+        self.url = answer["url"]
+        self.headers = answer["headers"]
+        self.encoding = "utf-8"
+
+    @property
+    def text(self):
+        """The body as text."""
+        return self.content.decode("utf-8", "replace")
+
+    @property
+    def ok(self):
+        """Is the status below 400?"""
+        return self.status_code < 400
+
+    def json(self, **kwargs):
+        """The body, parsed."""
+        import json
+
+        return json.loads(self.content, **kwargs)
+
+    def raise_for_status(self):
+        """Raises for an error status."""
+        if not self.ok:
+            raise RuntimeError(f"{self.status_code} Error: {self.reason} for url: {self.url}")
+
+    def __repr__(self):
+        return f"<Response [{self.status_code}]>"
 
 
 class HttpHook(BaseHook):
@@ -46,25 +91,62 @@ class HttpHook(BaseHook):
     def auth_type(self, value):
         self._auth_type = value
 
+    @not_here("a session of the requests library")
     def get_conn(self, headers=None, extra_options=None):
         """A session."""
-        raise RuntimeError(_NO_NETWORK)
+        raise RuntimeError(_NO_SESSION)
 
-    def run(self, endpoint=None, data=None, headers=None, extra_options=None, **request_kwargs):
-        """Sends a request and gives the answer."""
-        raise RuntimeError(_NO_NETWORK)
+    def run(
+        self,
+        endpoint: str | None = None,
+        data: dict[str, Any] | str | None = None,
+        headers: dict[str, Any] | None = None,
+        extra_options: dict[str, Any] | None = None,
+        **request_kwargs: Any,
+    ):
+        """Send a request to the connection's server and give the answer.
 
+        :param endpoint: The path below the connection's address, with a query where one is needed.
+        :param data: The query of a GET request, the body of others.
+        :param headers: More headers.
+        :param extra_options: Settings of this request: timeout in seconds, allow_redirects, check_response.
+        """
+        unknown = sorted(set(request_kwargs) - {"json"})
+        if unknown:
+            raise ValueError(f"HttpHook.run takes no {', '.join(unknown)} on this worker; json, data and headers it does")
+        from updraft_toolsets import jsonable
+
+        request = {
+            "method": self.method,
+            "endpoint": endpoint,
+            "data": jsonable(data),
+            "json": jsonable(request_kwargs.get("json")),
+            "headers": {**self.default_headers, **(headers or {})},
+            "extra_options": jsonable(extra_options or {}),
+        }
+        response = Response(ask("http", self.http_conn_id, request=request))
+        options = {**self.get_connection(self.http_conn_id).extra_dejson, **(extra_options or {})}
+        if options.get("check_response", True):
+            self.check_response(response)
+        return response
+
+    @not_here("a session of the requests library")
     def run_and_check(self, session, prepped_request, extra_options):
         """Sends a prepared request."""
-        raise RuntimeError(_NO_NETWORK)
+        raise RuntimeError(_NO_SESSION)
 
     def run_with_advanced_retry(self, _retry_args, *args, **kwargs):
-        """Sends a request, with retries."""
-        raise RuntimeError(_NO_NETWORK)
+        """Sends a request; retries are the task's."""
+        return self.run(*args, **kwargs)
 
     def check_response(self, response):
         """Raises for an error status."""
-        response.raise_for_status()
+        if not response.ok:
+            from airflow.sdk.exceptions import AirflowException
+
+            self.log.error("HTTP error: %s", response.reason)
+            self.log.error(response.text)
+            raise AirflowException(f"{response.status_code}:{response.reason}")
 
     def url_from_endpoint(self, endpoint):
         """The address of an endpoint."""
@@ -80,4 +162,8 @@ class HttpHook(BaseHook):
 
     def test_connection(self):
         """Can the server be reached?"""
-        return False, _NO_NETWORK
+        try:
+            self.run()
+        except Exception as error:
+            return False, str(error)
+        return True, "Connection successfully tested"

@@ -8,13 +8,23 @@ class AirflowToolset(AbstractToolset):
 
     agent_template_fields = ()
 
-    async def execute_tool(self, name, tool_args, ctx=None):
+    async def execute_tool(self, name, tool_args, *, ctx=None, tool=None):
         """Runs a tool."""
         raise NotImplementedError
 
     async def call_tool(self, name, tool_args, ctx, tool):
         """Runs a tool."""
-        return await self.execute_tool(name, tool_args, ctx)
+        if hasattr(type(self), "_updraft_spec"):
+            return await super().call_tool(name, tool_args, ctx, tool)
+        return await self.execute_tool(name, tool_args, ctx=ctx, tool=tool)
+
+    async def run_blocking(self, function, *args, **kwargs):
+        """Calls a function that may wait; here everything waits for it."""
+        return function(*args, **kwargs)
+
+    def _get_tool_max_retries(self, ctx):
+        retries = getattr(self, "_max_retries", None)
+        return ctx.max_retries if retries is None else retries
 
 
 def check_max_retries(max_retries):

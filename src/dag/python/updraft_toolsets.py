@@ -1,0 +1,253 @@
+"""Toolsets that run in the interpreter: functions and hooks of the Dag file, and classes that it derives.
+
+Rust calls `toolset(handle, operation, payload, context)` through `updraft_runtime`.
+"""
+
+import _updraft
+import updraft_values
+from updraft_context import run_coroutine
+
+# The toolset of the run and the tools it last gave, by handle.
+_open = {}
+_tools = {}
+
+
+class JsonSchemaArguments:
+    """A tool's arguments are checked by this JSON schema; the worker does it before it asks here."""
+
+    def __init__(self, schema):
+        self.schema = schema
+
+    def validate_python(self, value, **kwargs):
+        """The value: it was checked."""
+        return value
+
+
+def operate(handle, operation, payload):
+    """Does one thing with a toolset."""
+    return _OPERATIONS[operation](handle, payload, _run_context(payload))
+
+
+def _run_context(payload):
+    from pydantic_ai.tools import RunContext
+    from pydantic_ai.usage import RunUsage
+
+    return RunContext(
+        deps=None,
+        model=None,
+        usage=RunUsage(),
+        run_id=payload.get("run_id"),
+        tool_name=payload.get("name"),
+        max_retries=payload.get("max_retries") or 0,
+    )
+
+
+def _enter(handle, payload, ctx):
+    async def enter():
+        toolset = updraft_values.kept(handle)
+        if payload.get("fields"):
+            toolset = toolset._updraft_rendered(payload["fields"])
+        if hasattr(toolset, "for_run"):
+            toolset = await toolset.for_run(ctx) or toolset
+        await toolset.__aenter__()
+        return toolset
+
+    _open[handle] = run_coroutine(enter())
+
+
+def _leave(handle, payload, ctx):
+    toolset = _open.pop(handle, None)
+    _tools.pop(handle, None)
+    if toolset is not None:
+        run_coroutine(_exit(toolset))
+
+
+async def _exit(toolset):
+    await toolset.__aexit__(None, None, None)
+
+
+def _current(handle):
+    return _open.get(handle) or updraft_values.kept(handle)
+
+
+def _instructions(handle, payload, ctx):
+    given = run_coroutine(_current(handle).get_instructions(ctx))
+    if given is None:
+        return []
+    parts = given if isinstance(given, (list, tuple)) else [given]
+    return [str(getattr(part, "content", part)) for part in parts]
+
+
+def _list(handle, payload, ctx):
+    tools = run_coroutine(_current(handle).get_tools(ctx))
+    _tools[handle] = tools
+    return [_describe(name, tool) for name, tool in tools.items()]
+
+
+def _describe(name, tool):
+    definition = tool.tool_def
+    validator = tool.args_validator
+    described = definition_data(definition)
+    described["name"] = name
+    described["max_retries"] = tool.max_retries
+    described["accepts"] = validator.schema if isinstance(validator, JsonSchemaArguments) else None
+    described["check"] = bool(described["accepts"] is None or getattr(tool, "args_validator_func", None))
+    return described
+
+
+def definition_data(definition):
+    """A `ToolDefinition` as plain data."""
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "parameters": definition.parameters_json_schema,
+        "sequential": bool(definition.sequential),
+    }
+
+
+def _tool(handle, name, ctx):
+    tools = _tools.get(handle)
+    if tools is None or name not in tools:
+        tools = _tools[handle] = run_coroutine(_current(handle).get_tools(ctx))
+    return tools[name]
+
+
+def _check(handle, payload, ctx):
+    """`{"args"}`, or what the model is told: `{"errors"}` or `{"retry"}`."""
+    from pydantic_ai.exceptions import ModelRetry
+
+    tool = _tool(handle, payload["name"], ctx)
+    args = payload["args"]
+    try:
+        checked = _checked(tool, args)
+        more = getattr(tool, "args_validator_func", None)
+        if more is not None:
+            given = more(ctx, **checked)
+            if hasattr(given, "cr_code"):
+                run_coroutine(given)
+    except ModelRetry as retry:
+        return {"retry": retry.message}
+    except Exception as error:
+        errors = getattr(error, "errors", None)
+        if errors is None:
+            raise
+        return {"errors": [_fault(fault) for fault in errors(include_url=False, include_context=False)]}
+    return {"args": args}
+
+
+def _checked(tool, args):
+    checked = tool.args_validator.validate_python(args)
+    return checked if isinstance(checked, dict) else args
+
+
+def _fault(fault):
+    return {
+        "type": fault["type"],
+        "loc": list(fault["loc"]),
+        "msg": fault["msg"],
+        "input": jsonable(fault.get("input")),
+    }
+
+
+def _call(handle, payload, ctx):
+    """`{"value"}`, or what the model is told instead: `{"retry"}` or `{"failed"}`."""
+    from pydantic_ai.exceptions import ModelRetry, ToolFailed
+
+    name = payload["name"]
+    tool = _tool(handle, name, ctx)
+    try:
+        args = _checked(tool, payload["args"])
+        result = run_coroutine(_current(handle).call_tool(name, args, ctx, tool))
+    except ModelRetry as retry:
+        return {"retry": retry.message}
+    except ToolFailed as failed:
+        return {"failed": failed.message}
+    if type(result).__name__ == "ToolReturn" and hasattr(result, "return_value"):
+        result = result.return_value
+    return {"value": jsonable(result)}
+
+
+def _keeps(handle, payload, ctx):
+    """Does a filter function keep the tool?"""
+    from pydantic_ai.tools import ToolDefinition
+
+    given = payload["tool"]
+    definition = ToolDefinition(
+        name=given["name"],
+        description=given["description"],
+        parameters_json_schema=given["parameters"],
+        sequential=given["sequential"],
+    )
+    kept = updraft_values.kept(handle)(ctx, definition)
+    return bool(run_coroutine(kept) if hasattr(kept, "cr_code") else kept)
+
+
+_OPERATIONS = {
+    "open": _enter,
+    "close": _leave,
+    "instructions": _instructions,
+    "tools": _list,
+    "check": _check,
+    "call": _call,
+    "keeps": _keeps,
+}
+
+
+def jsonable(value):
+    """A value as JSON data, whatever it is."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [jsonable(item) for item in value]
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return jsonable(to_jsonable_python(value))
+    except Exception:
+        return str(value)
+
+
+# The worker's own toolsets, as seen from Python ---------------------------------------------------
+
+
+def native(toolset, operation, **payload):
+    """Asks the worker's counterpart of a stand-in."""
+    from pydantic_ai.exceptions import ModelRetry, ToolFailed
+    from updraft_extract import _toolset
+
+    request = {"handle": updraft_values.keep(toolset), "spec": _toolset(toolset), "operation": operation, **payload}
+    answer = updraft_values.from_json(_updraft.toolset(updraft_values.to_json(request)))
+    if "retry" in answer:
+        raise ModelRetry(answer["retry"])
+    if "failed" in answer:
+        raise ToolFailed(answer["failed"])
+    if "fatal" in answer:
+        raise RuntimeError(answer["fatal"])
+    return answer.get("value")
+
+
+def native_tools(toolset, ctx):
+    """The tools of the worker's counterpart."""
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets.abstract import ToolsetTool
+
+    tools = {}
+    for given in native(toolset, "tools"):
+        definition = ToolDefinition(
+            name=given["name"],
+            description=given["description"],
+            parameters_json_schema=given["parameters"],
+            sequential=given["sequential"],
+        )
+        retries = given["max_retries"]
+        tools[given["name"]] = ToolsetTool(
+            toolset=toolset,
+            tool_def=definition,
+            max_retries=ctx.max_retries if retries is None else retries,
+            args_validator=JsonSchemaArguments(given["parameters"]),
+        )
+    return tools

@@ -1,0 +1,228 @@
+//! From the toolsets of a Dag file to those of an agent.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::agent_task::LOGGER;
+use super::attempt::{Attempt, Rendered};
+use super::failure::Failure;
+use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
+use super::services::Services;
+use crate::agent::{Retries, Toolset};
+use crate::airflow::connection::Connection;
+use crate::control_plane::resolve::{ResolveError, Resolver};
+use crate::dag::definitions::{
+    Argument, SkillSourceSpec, SkillsToolsetSpec, SqlToolsetSpec, ToolsetSpec,
+};
+use crate::hook::{ConnectionError, ConnectionSource};
+use crate::toolset::combined::CombinedToolset;
+use crate::toolset::filtered::FilteredToolset;
+use crate::toolset::logging::LoggingToolset;
+use crate::toolset::masking::MaskingToolset;
+use crate::toolset::prefixed::PrefixedToolset;
+use crate::toolset::renamed::RenamedToolset;
+use crate::toolset::skills::{AgentSkillsToolset, GitSkills, SkillSource, SkillsToolsetConfig};
+use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
+
+/// The logger of a `LoggingToolset` that was given none.
+const TOOL_LOGGER: &str = "airflow.providers.common.ai.toolsets.logging";
+
+/// Connections for toolsets.
+pub struct Connections(pub Resolver);
+
+#[async_trait::async_trait]
+impl ConnectionSource for Connections {
+    async fn connection(&self, conn_id: &str) -> Result<Connection, ConnectionError> {
+        self.0
+            .connection(conn_id)
+            .await
+            .map_err(|error| match error {
+                ResolveError::ConnectionNotFound(conn_id) => ConnectionError::NotDefined(conn_id),
+                other => ConnectionError::Unreadable(other.to_string()),
+            })
+    }
+}
+
+/// The toolsets of an agent, outermost wrapper last applied: logging, masking, prefix, tool.
+///
+/// # Errors
+/// A toolset that does not run natively, or whose arguments are wrong.
+pub(super) fn build(
+    attempt: &Arc<Attempt>,
+    rendered: &Rendered,
+    retries: Retries,
+    logging: bool,
+) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
+    let python = attempt.interpreter().map(|interpreter| PythonSide {
+        interpreter,
+        context: Arc::new(attempt.dag_code_context(rendered)),
+        run_id: attempt.services.ti.id.clone(),
+        max_retries: retries.tools,
+    });
+    let builder = Builder {
+        services: attempt.services.clone(),
+        dag_folder: attempt.dag_folder.clone(),
+        python,
+    };
+    if builder.python.is_some() {
+        let (attempt, builder) = (Arc::clone(attempt), builder.clone());
+        let fields = rendered.fields.clone();
+        let native = Arc::clone(&attempt.native_toolsets);
+        // Not the attempt itself: the interpreter's host keeps this, and the attempt keeps the interpreter.
+        let weak = Arc::downgrade(&attempt);
+        native.serve(Arc::new(move |spec| {
+            let attempt = weak.upgrade().ok_or("the task has ended")?;
+            let spec = attempt
+                .render_toolset(spec, &fields)
+                .map_err(|failure| failure.message)?;
+            builder.toolset(&spec).map_err(|failure| failure.message)
+        }));
+    }
+    rendered
+        .toolsets
+        .iter()
+        .map(|spec| {
+            let toolset: Arc<dyn Toolset> = Arc::new(MaskingToolset::new(
+                builder.toolset(spec)?,
+                attempt.services.resolver.masker().clone(),
+            ));
+            Ok(if logging {
+                Arc::new(LoggingToolset::new(toolset, LOGGER))
+            } else {
+                toolset
+            })
+        })
+        .collect()
+}
+
+#[derive(Clone)]
+struct Builder {
+    services: Services,
+    dag_folder: PathBuf,
+    /// `None` when the interpreter is not needed any more.
+    python: Option<PythonSide>,
+}
+
+impl Builder {
+    fn toolset(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
+        let masker = self.services.resolver.masker().clone();
+        let connections = Arc::new(Connections(self.services.resolver.clone()));
+        Ok(match spec {
+            ToolsetSpec::Sql(sql) => {
+                let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
+                let toolset = SqlToolset::new(sql_config(sql), connections, mask)
+                    .map_err(|error| Failure::of("ValueError", &error))?;
+                Arc::new(toolset)
+            }
+            ToolsetSpec::Skills(skills) => {
+                let is_secret = |text: &str| masker.mask_str(text) != text;
+                let config = skills_config(skills, &self.dag_folder)?;
+                Arc::new(AgentSkillsToolset::new(config, connections, is_secret))
+            }
+            ToolsetSpec::Prefixed { prefix, wrapped } => {
+                Arc::new(PrefixedToolset::new(self.toolset(wrapped)?, prefix))
+            }
+            ToolsetSpec::Renamed { names, wrapped } => {
+                Arc::new(RenamedToolset::new(self.toolset(wrapped)?, names.clone()))
+            }
+            ToolsetSpec::Filtered { function, wrapped } => {
+                let filter = PythonFilter {
+                    side: self.python_side()?,
+                    function: *function,
+                };
+                Arc::new(FilteredToolset::new(
+                    self.toolset(wrapped)?,
+                    Arc::new(filter),
+                ))
+            }
+            ToolsetSpec::Combined { toolsets } => {
+                let toolsets = toolsets.iter().map(|toolset| self.toolset(toolset));
+                Arc::new(CombinedToolset::new(toolsets.collect::<Result<_, _>>()?))
+            }
+            ToolsetSpec::Logging { logger, wrapped } => {
+                let logger = logger.as_deref().unwrap_or(TOOL_LOGGER);
+                // A log shows no secret; what goes on from here is masked further out.
+                let wrapped = MaskingToolset::new(self.toolset(wrapped)?, masker);
+                Arc::new(LoggingToolset::new(Arc::new(wrapped), logger))
+            }
+            ToolsetSpec::Python {
+                handle,
+                class,
+                id,
+                templated,
+                ..
+            } => {
+                let fields = templated.iter().filter_map(|(name, value)| match value {
+                    Argument::String(text) => Some((name.clone(), text.as_str().into())),
+                    _ => None,
+                });
+                Arc::new(PythonToolset {
+                    side: self.python_side()?,
+                    handle: *handle,
+                    class: class.clone(),
+                    id: id.clone(),
+                    fields: fields.collect(),
+                    checks: Mutex::default(),
+                })
+            }
+            ToolsetSpec::Unsupported { class, module } => {
+                let text = format!("toolset {class} ({module}) has no native counterpart yet");
+                return Err(Failure::new("NotImplementedError", text).for_good());
+            }
+        })
+    }
+
+    fn python_side(&self) -> Result<PythonSide, Failure> {
+        self.python
+            .clone()
+            .ok_or_else(|| Failure::new("RuntimeError", "the Dag interpreter has ended"))
+    }
+}
+
+fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
+    SqlToolsetConfig {
+        db_conn_id: match &spec.db_conn_id {
+            Argument::String(text) => text.clone(),
+            _ => String::new(),
+        },
+        allowed_tables: spec.allowed_tables.clone(),
+        allowed_functions: spec.allowed_functions.clone(),
+        schema: spec.schema.clone(),
+        allow_writes: spec.allow_writes,
+        max_rows: spec.max_rows,
+        max_result_bytes: spec.max_result_bytes,
+        max_columns: spec.max_columns,
+        max_retries: spec.max_retries,
+    }
+}
+
+fn skills_config(
+    spec: &SkillsToolsetSpec,
+    dag_folder: &Path,
+) -> Result<SkillsToolsetConfig, Failure> {
+    let sources = spec.sources.iter().map(|source| match source {
+        SkillSourceSpec::Folder(folder) => Ok(SkillSource::Folder(folder.into())),
+        SkillSourceSpec::Git {
+            repo_url,
+            conn_id,
+            path,
+            branch,
+        } => Ok(SkillSource::Git(GitSkills {
+            repo_url: repo_url.clone(),
+            conn_id: conn_id.clone(),
+            path: path.clone(),
+            branch: branch.clone(),
+        })),
+        SkillSourceSpec::Other(class) => Err(Failure::new(
+            "TypeError",
+            format!("Unsupported skill source '{class}'; expected a path or GitSkills."),
+        )),
+    });
+    Ok(SkillsToolsetConfig {
+        sources: sources.collect::<Result<_, _>>()?,
+        exclude_tools: spec.exclude_tools.clone(),
+        exclude_resources: spec.exclude_resources.clone(),
+        max_retries: spec.max_retries,
+        base: dag_folder.to_owned(),
+    })
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Real git servers for the tests: HTTPS with an authority of their own, and sshd; free ports on loopback, everything in DIR.
+#
+#   tests/servers/git.sh start DIR [PID]   starts them and prints KEY=VALUE lines; with PID, they end when that process does
+#   tests/servers/git.sh stop DIR          ends what `start` started in DIR
+#
+# What git_https.py serves, and the token it asks for, stand at its top. sshd lets the user who started it in, with the
+# key DIR/client_key or, with the passphrase "made-up-passphrase", DIR/locked_key.
+set -euo pipefail
+
+usage() {
+    sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+fail() {
+    echo "git.sh: $1" >&2
+    exit 1
+}
+
+[ $# -ge 2 ] || usage
+action=$1
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$2"
+dir=$(cd "$2" && pwd)
+follow=${3:-}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+certificates() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=Updraft test authority" \
+        -keyout "$dir/ca.key" -out "$dir/ca.crt" 2>/dev/null
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=Another authority" \
+        -keyout "$dir/other_ca.key" -out "$dir/other_ca.crt" 2>/dev/null
+    openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout "$dir/server.key" -out "$dir/server.csr" 2>/dev/null
+    printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n' >"$dir/extensions"
+    openssl x509 -req -in "$dir/server.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
+        -extfile "$dir/extensions" -out "$dir/server.crt" 2>/dev/null
+}
+
+# A repository as a stranger might make it: with links, a submodule, a filter and a hook.
+repository() {
+    local work=$dir/work
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+    export GIT_AUTHOR_NAME=Test GIT_AUTHOR_EMAIL=test@example.com GIT_COMMITTER_NAME=Test GIT_COMMITTER_EMAIL=test@example.com
+    mkdir -p "$work/skills/tides/scripts" "$dir/repositories"
+    git -C "$work" init -q -b main
+    printf -- '---\nname: tides\ndescription: First edition.\n---\nRead the table.\n' >"$work/skills/tides/SKILL.md"
+    git -C "$work" add -A
+    git -C "$work" commit -q -m "First edition"
+    git -C "$work" tag v1
+    printf -- '---\nname: tides\ndescription: When the tide is high.\n---\nRun scripts/high.sh.\n' >"$work/skills/tides/SKILL.md"
+    printf '#!/bin/sh\necho "high at noon"\n' >"$work/skills/tides/scripts/high.sh"
+    chmod +x "$work/skills/tides/scripts/high.sh"
+    ln -s /etc/passwd "$work/skills/tides/passwd.txt"
+    ln -s /etc "$work/outside"
+    printf '*.md filter=evil\n' >"$work/.gitattributes"
+    printf '[submodule "sub"]\n\tpath = sub\n\turl = https://example.invalid/sub.git\n' >"$work/.gitmodules"
+    git -C "$work" update-index --add --cacheinfo "160000,$(git -C "$work" rev-parse HEAD),sub"
+    git -C "$work" add .gitattributes .gitmodules outside skills
+    git -C "$work" commit -q -m "Second edition"
+    git clone -q --bare "$work" "$dir/repositories/skills.git"
+    git -C "$dir/repositories/skills.git" config uploadpack.allowFilter true
+}
+
+start_sshd() {
+    local sshd port
+    sshd=$(command -v sshd || ls /usr/sbin/sshd 2>/dev/null) || fail "there is no sshd: apt-get install openssh-server"
+    port=$(free_port)
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/host_key"
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/client_key"
+    ssh-keygen -q -t ed25519 -N 'made-up-passphrase' -f "$dir/locked_key"
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/stranger_key"
+    cat "$dir/client_key.pub" "$dir/locked_key.pub" >"$dir/authorized_keys"
+    printf '[127.0.0.1]:%s %s\n' "$port" "$(cut -d' ' -f1,2 "$dir/host_key.pub")" >"$dir/known_hosts"
+    printf '%s\n' "Port $port" "ListenAddress 127.0.0.1" "HostKey $dir/host_key" "AuthorizedKeysFile $dir/authorized_keys" \
+        "PidFile $dir/sshd.pid" "UsePAM no" "StrictModes no" "PasswordAuthentication no" "PermitRootLogin yes" \
+        "AllowTcpForwarding no" "X11Forwarding no" >"$dir/sshd_config"
+    # Where sshd puts itself out of reach; its package's service makes this.
+    [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+    "$sshd" -f "$dir/sshd_config" -E "$dir/sshd.log"
+    echo "UPDRAFT_TEST_GIT_SSH_PORT=$port"
+}
+
+start_https() {
+    local try
+    python3 "$here/git_https.py" "$dir" </dev/null >"$dir/https.log" 2>&1 &
+    echo $! >"$dir/https.pid"
+    for try in $(seq 100); do
+        [ -e "$dir/ports" ] && break
+        sleep 0.1
+    done
+    [ -e "$dir/ports" ] || fail "the HTTPS server did not come up: $(tail -3 "$dir/https.log")"
+    echo "UPDRAFT_TEST_GIT_HTTPS_PORT=$(head -1 "$dir/ports")"
+}
+
+stop() {
+    local file
+    for file in "$dir/sshd.pid" "$dir/https.pid"; do
+        [ -e "$file" ] && kill -TERM "$(cat "$file")" 2>/dev/null
+    done
+    return 0
+}
+
+# A process, told apart from a later one with the same number.
+identity() {
+    awk '{ print $22 }' "/proc/$1/stat" 2>/dev/null || true
+}
+
+case $action in
+    start)
+        certificates
+        repository
+        start_https
+        start_sshd
+        echo "UPDRAFT_TEST_GIT_DIR=$dir"
+        if [ -n "$follow" ]; then
+            (
+                identity=$(identity "$follow")
+                while [ -n "$identity" ] && [ "$(identity "$follow")" = "$identity" ]; do sleep 1; done
+                stop
+                rm -rf "$dir"
+            ) </dev/null >/dev/null 2>&1 &
+        fi
+        ;;
+    stop) stop ;;
+    *) usage ;;
+esac
