@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -48,6 +49,22 @@ def otlp() -> Iterator[OtlpReceiver]:
     receiver = OtlpReceiver()
     yield receiver
     receiver.close()
+
+
+@pytest.fixture(scope="session")
+def database_servers() -> Iterator[dict[str, str]]:
+    """A fresh PostgreSQL and a fresh MariaDB: their ports and sockets as servers/databases.sh names them."""
+    script = str(HERE.parent / "servers" / "databases.sh")
+    with tempfile.TemporaryDirectory(prefix="updraft-databases-") as folder:
+        # The servers run as users of their own, who must get there.
+        Path(folder).chmod(0o755)
+        started = subprocess.run(
+            [script, "start", folder, str(os.getpid())], stdout=subprocess.PIPE, text=True, check=True, timeout=120
+        )
+        try:
+            yield dict(line.split("=", 1) for line in started.stdout.splitlines())
+        finally:
+            subprocess.run([script, "stop", folder], check=True, timeout=60)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 //! SQL Server: one session for a toolset, a transaction a call, which is rolled back unless writes are allowed.
 //!
 //! SQL Server has no read-only transactions. What stands behind the guard instead: a text that may be more than one
-//! SELECT is not sent ([`single_read`]), the session asks for a replica that is there for reading, and the transaction
+//! SELECT is not sent (`single_read`), the session asks for a replica that is there for reading, and the transaction
 //! ends with a rollback. A login that may only read is the better fence, and the docs say so.
 
 mod error;

@@ -14,7 +14,7 @@ use super::{Arguments, Call, ask, check_query, compare, get_schema, list_tables,
 const HARBOUR: &str = include_str!("harbour_mariadb.sql");
 
 /// A database of this name, made anew, with what `setup` puts into it.
-async fn database(name: &str, setup: &str) -> Connection {
+pub(super) async fn database(name: &str, setup: &str) -> Connection {
     let anew =
         format!("DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4");
     writable(&connection("mysql")).run(&anew, 0).await.unwrap();
@@ -45,7 +45,7 @@ fn with(connection: &Connection, extra: &Value) -> Connection {
     }
 }
 
-fn writable(connection: &Connection) -> MysqlDatabase {
+pub(super) fn writable(connection: &Connection) -> MysqlDatabase {
     let access = Access {
         allow_writes: true,
         tables: None,

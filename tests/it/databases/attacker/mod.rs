@@ -3,6 +3,7 @@
 //! The rows ask for another table's contents, for files, for other schemas and for writes, in every way that the
 //! dialect has for it. The same model with every table allowed shows that it does obey, and that the secret is there.
 
+mod mariadb;
 mod postgres;
 mod sqlite;
 
