@@ -136,7 +136,7 @@ mod tests {
         );
         fs::create_dir(path.join("locked")).unwrap();
         fs::write(path.join("locked/file"), "x").unwrap();
-        fs::set_permissions(path.join("locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
         drop(folder);
         assert!(!path.exists());
     }
