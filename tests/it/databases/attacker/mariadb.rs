@@ -62,7 +62,7 @@ const ORDERS: &[&str] = &[
     "DO SLEEP(1)",
     "SELECT SLEEP(1)",
     "SELECT leak()",
-    "CALL purge()",
+    "CALL wipe()",
     "PREPARE p FROM 'SELECT note FROM secrets'",
     "EXECUTE p",
     "EXECUTE IMMEDIATE 'SELECT note FROM secrets'",
@@ -108,7 +108,7 @@ async fn attacked(name: &str) -> Connection {
         "CREATE TABLE secrets (id INTEGER, note TEXT)".to_owned(),
         format!("INSERT INTO secrets VALUES (1, '{SECRET}')"),
         "CREATE FUNCTION leak() RETURNS TEXT RETURN (SELECT note FROM secrets LIMIT 1)".to_owned(),
-        "CREATE PROCEDURE purge() DELETE FROM orders".to_owned(),
+        "CREATE PROCEDURE wipe() DELETE FROM orders".to_owned(),
     ];
     // A backslash in a string is doubled here.
     setup.extend(inserts(ORDERS).iter().map(|sql| sql.replace('\\', "\\\\")));
