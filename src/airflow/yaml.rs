@@ -19,9 +19,9 @@ const MAX_VALUES: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum YamlError {
-    /// Not YAML.
-    #[error("{0}")]
-    Syntax(String),
+    /// Not YAML. The text may quote it.
+    #[error("{text}")]
+    Syntax { text: String, line: usize },
     /// An alias without its anchor, or within it.
     #[error("found an undefined alias in line {line}")]
     UndefinedAlias { line: usize },
@@ -39,9 +39,27 @@ pub enum YamlError {
     TooMuch(&'static str),
 }
 
+impl YamlError {
+    /// The line (from 1) that is wrong: what may be said of a text that holds secrets.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Syntax { line, .. }
+            | Self::UndefinedAlias { line }
+            | Self::Tag { line, .. }
+            | Self::Key { line }
+            | Self::SecondDocument { line } => Some(*line),
+            Self::TooMuch(_) => None,
+        }
+    }
+}
+
 impl From<ScanError> for YamlError {
     fn from(error: ScanError) -> Self {
-        Self::Syntax(error.to_string())
+        Self::Syntax {
+            line: error.marker().line(),
+            text: error.to_string(),
+        }
     }
 }
 
@@ -454,7 +472,7 @@ mod tests {
 
     #[test]
     fn broken_and_excessive_texts_are_errors() {
-        assert!(matches!(load("a: [1, 2"), Err(YamlError::Syntax(_))));
+        assert!(matches!(load("a: [1, 2"), Err(YamlError::Syntax { .. })));
         assert!(load("a: *nobody").is_err());
         assert!(matches!(
             load("a: 1\n---\nb: 2\n"),
@@ -464,7 +482,7 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         assert!(matches!(
             load(&deep),
-            Err(YamlError::TooMuch(_) | YamlError::Syntax(_))
+            Err(YamlError::TooMuch(_) | YamlError::Syntax { .. })
         ));
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use yaml_rust2::{Yaml, YamlLoader};
 
 use super::kwargs::Kwargs;
 use super::{BackendError, SecretsBackend, text_of};
 use crate::airflow::connection::Connection;
+use crate::airflow::yaml;
 
 /// Files are read anew at each look, as in Airflow: they may change while a worker runs.
 #[derive(Debug)]
@@ -144,50 +144,11 @@ fn json(text: &str) -> Result<Map<String, Value>, String> {
     })?)
 }
 
-/// The first document of the text.
 fn yaml(text: &str) -> Result<Map<String, Value>, String> {
-    let mut documents = YamlLoader::load_from_str(text).map_err(|error| {
-        let place = error.marker();
-        format!(
-            "it is not YAML (line {}, column {})",
-            place.line(),
-            place.col() + 1
-        )
-    })?;
-    object(match documents.is_empty() {
-        true => Value::Null,
-        false => from_yaml(documents.remove(0))?,
-    })
-}
-
-fn from_yaml(value: Yaml) -> Result<Value, String> {
-    Ok(match value {
-        Yaml::Null => Value::Null,
-        Yaml::Boolean(flag) => flag.into(),
-        Yaml::Integer(number) => number.into(),
-        // What JSON can't write, such as `.inf`, stays a text.
-        Yaml::Real(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-        Yaml::String(text) => text.into(),
-        Yaml::Array(items) => items
-            .into_iter()
-            .map(from_yaml)
-            .collect::<Result<Vec<_>, _>>()?
-            .into(),
-        Yaml::Hash(entries) => entries
-            .into_iter()
-            .map(|(key, item)| {
-                let key = match from_yaml(key)? {
-                    Value::String(text) => text,
-                    other => other.to_string(),
-                };
-                Ok((key, from_yaml(item)?))
-            })
-            .collect::<Result<Map<_, _>, String>>()?
-            .into(),
-        Yaml::Alias(_) | Yaml::BadValue => {
-            return Err("it is YAML of a kind that can't be read here".to_owned());
-        }
-    })
+    object(yaml::load(text).map_err(|error| match error.line() {
+        Some(line) => format!("it is not YAML that can be read here (line {line})"),
+        None => error.to_string(),
+    })?)
 }
 
 fn object(value: Value) -> Result<Map<String, Value>, String> {
