@@ -5,28 +5,10 @@ use std::collections::HashSet;
 use updraft::toolset::sql::AllowList;
 use updraft::toolset::sql::guard::{Dialect, Guard, Report};
 
-pub const DIALECTS: [Dialect; 15] = [
-    Dialect::Generic,
-    Dialect::Postgres,
-    Dialect::MySql,
-    Dialect::Sqlite,
-    Dialect::Snowflake,
-    Dialect::BigQuery,
-    Dialect::DuckDb,
-    Dialect::TSql,
-    Dialect::Redshift,
-    Dialect::Trino,
-    Dialect::Oracle,
-    Dialect::ClickHouse,
-    Dialect::Databricks,
-    Dialect::Spark,
-    Dialect::Hive,
-];
-
 /// A dialect by the first byte, a text from the others.
 pub fn from_bytes(data: &[u8]) -> Option<(Dialect, &str)> {
     let (first, rest) = data.split_first()?;
-    let dialect = DIALECTS.get(usize::from(*first) % DIALECTS.len())?;
+    let dialect = Dialect::ALL.get(usize::from(*first) % Dialect::ALL.len())?;
     Some((*dialect, std::str::from_utf8(rest).ok()?))
 }
 

@@ -35,24 +35,6 @@ const TEXTS: &[&str] = &[
     "",
 ];
 
-pub const DIALECTS: [Dialect; 15] = [
-    Dialect::Generic,
-    Dialect::Postgres,
-    Dialect::MySql,
-    Dialect::Sqlite,
-    Dialect::Snowflake,
-    Dialect::BigQuery,
-    Dialect::DuckDb,
-    Dialect::TSql,
-    Dialect::Redshift,
-    Dialect::Trino,
-    Dialect::Oracle,
-    Dialect::ClickHouse,
-    Dialect::Databricks,
-    Dialect::Spark,
-    Dialect::Hive,
-];
-
 #[derive(Clone, Debug)]
 pub enum Statement {
     Read(Query),
@@ -665,7 +647,7 @@ fn a_statement_that_names_an_unlisted_table_is_never_accepted_and_most_others_ar
         failure_persistence: None,
         ..Config::default()
     });
-    let strategy = (statement(), select(&DIALECTS[..]));
+    let strategy = (statement(), select(&Dialect::ALL[..]));
     let outcome = runner.run(&strategy, |(statement, dialect)| {
         let written = Written::new(&statement, dialect);
         let sql = &written.text;

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use updraft::agent::{ToolError, Toolset};
 use updraft::airflow::connection::Connection;
-use updraft::hook::{ConnectionError, ConnectionSource};
+use updraft::hook::{Cell, ConnectionError, ConnectionSource, Database};
 use updraft::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
 /// What the servers' script prints: ports and sockets by name.
@@ -129,6 +129,46 @@ fn query(sql: impl Into<String>) -> Call {
 
 fn check_query(sql: &str) -> Call {
     ("check_query", json!({ "sql": sql }))
+}
+
+/// The calls that are made on every database. `qualified` names a table with its schema.
+fn twenty_calls(qualified: &str) -> Vec<Call> {
+    vec![
+        list_tables(),
+        get_schema("customers"),
+        get_schema("busy"),
+        get_schema("nope"),
+        get_schema(qualified),
+        get_schema("nope.nope"),
+        (
+            "get_schema",
+            json!({"table_name": "orders", "name_contains": "PAI"}),
+        ),
+        (
+            "get_schema",
+            json!({"table_name": "orders", "name_contains": "zzz"}),
+        ),
+        query("SELECT * FROM customers ORDER BY id"),
+        query(
+            "SELECT name, count(*) AS n, sum(total) AS sum, avg(total) AS mean FROM customers JOIN orders ON customer_id = customers.id GROUP BY name ORDER BY name;",
+        ),
+        query("SELECT id FROM orders ORDER BY id"),
+        query("SELECT id FROM orders WHERE id < 0"),
+        query("SELECT nome FROM customers"),
+        query("SELECT *\nFROM nope"),
+        query("SELECT 1/0"),
+        query("SELECT placed, paid, total FROM orders WHERE id IN (1, 2) ORDER BY id"),
+        query("DELETE FROM orders"),
+        query("SELECT 1; SELECT 2"),
+        check_query("SELECT 1"),
+        check_query("DROP TABLE orders"),
+    ]
+}
+
+/// The first cell of a statement's first row.
+async fn one(database: &impl Database, sql: &str) -> Cell {
+    let mut rows = database.run(sql, 1).await.unwrap().rows;
+    rows.remove(0).remove(0)
 }
 
 /// One answer: `{"value": text}` or `{"retry": text}`.

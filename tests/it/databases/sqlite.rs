@@ -4,12 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use updraft::airflow::connection::Connection;
 use updraft::hook::sqlite::SqliteDatabase;
 use updraft::hook::{Access, Database};
 
-use super::{Arguments, Call, check_query, compare, get_schema, list_tables, query};
+use super::{Arguments, Call, compare, get_schema, list_tables, query, twenty_calls};
 
 /// A database file in the folder, with what `setup` puts into it.
 fn database(folder: &Path, name: &str, setup: &str) -> Connection {
@@ -24,39 +23,6 @@ fn database(folder: &Path, name: &str, setup: &str) -> Connection {
         host: Some(path.to_str().unwrap().to_owned()),
         ..Connection::default()
     }
-}
-
-fn twenty_calls() -> Vec<Call> {
-    vec![
-        list_tables(),
-        get_schema("customers"),
-        get_schema("busy"),
-        get_schema("nope"),
-        get_schema("main.customers"),
-        get_schema("nope.nope"),
-        (
-            "get_schema",
-            json!({"table_name": "orders", "name_contains": "PAI"}),
-        ),
-        (
-            "get_schema",
-            json!({"table_name": "orders", "name_contains": "zzz"}),
-        ),
-        query("SELECT * FROM customers ORDER BY id"),
-        query(
-            "SELECT name, count(*) AS n, sum(total) AS sum, avg(total) AS mean FROM customers JOIN orders ON customer_id = customers.id GROUP BY name ORDER BY name;",
-        ),
-        query("SELECT id FROM orders ORDER BY id"),
-        query("SELECT id FROM orders WHERE id < 0"),
-        query("SELECT nome FROM customers"),
-        query("SELECT *\nFROM nope"),
-        query("SELECT 1/0"),
-        query("SELECT placed, paid, total FROM orders WHERE id IN (1, 2) ORDER BY id"),
-        query("DELETE FROM orders"),
-        query("SELECT 1; SELECT 2"),
-        check_query("SELECT 1"),
-        check_query("DROP TABLE orders"),
-    ]
 }
 
 #[tokio::test]
@@ -122,7 +88,7 @@ async fn the_python_toolset_answers_the_same() {
         &connection,
         &in_python,
         &[
-            (Arguments::default(), twenty_calls()),
+            (Arguments::default(), twenty_calls("main.customers")),
             (Arguments::default(), kinds),
             (values, rows.map(query).collect()),
             (allowed, routed),

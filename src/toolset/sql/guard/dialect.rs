@@ -26,6 +26,27 @@ pub enum Dialect {
     Hive,
 }
 
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 15] = [
+        Self::Generic,
+        Self::Postgres,
+        Self::MySql,
+        Self::Sqlite,
+        Self::Snowflake,
+        Self::BigQuery,
+        Self::DuckDb,
+        Self::TSql,
+        Self::Redshift,
+        Self::Trino,
+        Self::Oracle,
+        Self::ClickHouse,
+        Self::Databricks,
+        Self::Spark,
+        Self::Hive,
+    ];
+}
+
 /// Where `$...$` quotes a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DollarQuotes {

@@ -4,24 +4,6 @@ use std::time::{Duration, Instant};
 use super::{Dialect, Guard, Refusal};
 use crate::toolset::sql::AllowList;
 
-const ALL: [Dialect; 15] = [
-    Dialect::Generic,
-    Dialect::Postgres,
-    Dialect::MySql,
-    Dialect::Sqlite,
-    Dialect::Snowflake,
-    Dialect::BigQuery,
-    Dialect::DuckDb,
-    Dialect::TSql,
-    Dialect::Redshift,
-    Dialect::Trino,
-    Dialect::Oracle,
-    Dialect::ClickHouse,
-    Dialect::Databricks,
-    Dialect::Spark,
-    Dialect::Hive,
-];
-
 fn guard(dialect: Dialect, allow_writes: bool) -> Guard {
     let tables = ["orders".to_owned(), "customers".to_owned()];
     Guard {
@@ -38,7 +20,7 @@ fn reading(dialect: Dialect) -> Guard {
 
 #[track_caller]
 fn refused_everywhere(sql: &str) {
-    for dialect in ALL {
+    for dialect in Dialect::ALL {
         for allow_writes in [false, true] {
             let verdict = guard(dialect, allow_writes).check(sql);
             assert!(verdict.is_err(), "{dialect:?} accepted {sql}: {verdict:?}");
@@ -110,7 +92,7 @@ fn writes_are_refused_while_reading_whatever_stands_around_them() {
         "ATTACH 'x' AS y",
         "COPY orders TO 'x'",
     ] {
-        for dialect in ALL {
+        for dialect in Dialect::ALL {
             let mut guard = reading(dialect);
             assert!(guard.check(sql).is_err(), "{dialect:?} accepted {sql}");
             guard.allow_list = None;
@@ -218,7 +200,7 @@ fn text_that_reads_in_two_ways_is_refused() {
     ] {
         assert!(reading(Dialect::TSql).check(sql).is_err(), "accepted {sql}");
     }
-    for dialect in ALL {
+    for dialect in Dialect::ALL {
         assert!(
             reading(dialect)
                 .check("SELECT * FROM orders WHERE id IN secrets")
