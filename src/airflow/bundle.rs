@@ -47,7 +47,7 @@ pub enum BundleError {
     Unknown { name: String, known: String },
     /// The bundle's class is not one that Updraft can read.
     #[error(
-        "Dag bundle `{name}` is a {classpath}, which Updraft can't read: give the worker a copy of the Dag files and a \
+        "Dag bundle `{name}` is of class {classpath}, which Updraft can't read: give the worker a copy of the Dag files and a \
          LocalDagBundle of the same name"
     )]
     UnsupportedKind { name: String, classpath: String },
@@ -266,7 +266,9 @@ mod tests {
         );
         let text = bundles.find("g").unwrap().root().unwrap_err().to_string();
         assert!(
-            text.starts_with("Dag bundle `g` is a airflow.providers.git.bundles.git.GitDagBundle"),
+            text.starts_with(
+                "Dag bundle `g` is of class airflow.providers.git.bundles.git.GitDagBundle"
+            ),
             "{text}"
         );
         let text = bundles.find("x").unwrap_err().to_string();

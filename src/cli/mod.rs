@@ -3,7 +3,8 @@
 //! A command is a file with `Arguments` (clap) and `run(Arguments) -> anyhow::Result<ExitCode>`, a variant of
 //! `Command` and an arm in [`main`].
 //!
-//! Exit statuses: 0 all went well; 1 a task failed, or the command could not do its work; 2 wrong usage.
+//! Exit statuses: 0 all went well; 1 a task failed, or the command could not do its work; 2 wrong usage; 130 a local run
+//! that Ctrl-C ended.
 
 #![allow(
     rustdoc::broken_intra_doc_links,
@@ -32,6 +33,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::airflow::error_chain::error_chain;
 
 /// Runs Apache Airflow's LLM-agent tasks without CPython.
 #[derive(Debug, Parser)]
@@ -84,7 +87,7 @@ pub fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|error| {
-        say_wrong_usage(&format!("{error:#}"), json);
+        say_wrong_usage(&error_chain(&*error), json);
         ExitCode::FAILURE
     })
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -20,7 +21,7 @@ use crate::worker::{Settings, run as run_worker};
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Queues to serve, separated by commas. Give this worker queues of its own: other queues may hold work for Python.
-    #[arg(short, long, value_delimiter = ',', required = true)]
+    #[arg(short, long, value_delimiter = ',', required = true, value_parser = NonEmptyStringValueParser::new())]
     queues: Vec<String>,
     /// How many tasks run at a time [default: [edge] worker_concurrency, 8].
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]

@@ -7,6 +7,7 @@ use reqwest::{Certificate, Client, Identity, Method, Url, redirect};
 use serde_json::{Map, Value, json};
 
 use crate::airflow::connection::Connection;
+use crate::airflow::error_chain::error_chain;
 
 /// How long a request may take where neither the connection nor the call says.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -115,7 +116,7 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
     }
     let client = builder
         .build()
-        .map_err(|error| HttpError::Settings(causes(&error)))?;
+        .map_err(|error| HttpError::Settings(error_chain(&error)))?;
     let form = match (&request.json, &request.data) {
         (Value::Null, Value::Object(_) | Value::Array(_)) => Some(fields(&request.data)?),
         (Value::Null, Value::String(_)) if method == Method::GET => Some(fields(&request.data)?),
@@ -268,17 +269,7 @@ fn refused(error: reqwest::Error) -> HttpError {
         }
         source = cause.source();
     }
-    HttpError::Transport(causes(&error))
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
+    HttpError::Transport(error_chain(&error))
 }
 
 fn fields(data: &Value) -> Result<Vec<(String, String)>, HttpError> {

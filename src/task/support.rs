@@ -74,8 +74,13 @@ fn toolset_obstacle(toolset: &ToolsetSpec) -> Option<String> {
 #[must_use]
 pub fn sentence(task: &Task, obstacle: &str) -> String {
     format!(
-        "Task {} is a {} ({}) at {}, which Updraft can't run: {}. Send it to a queue that a Python worker serves.",
+        "Task {} is {} {} ({}) at {}, which Updraft can't run: {}. Send it to a queue that a Python worker serves.",
         task.task_id,
+        if task.operator.starts_with(['A', 'E', 'I', 'O', 'U']) {
+            "an"
+        } else {
+            "a"
+        },
         task.operator,
         task.module,
         task.location,

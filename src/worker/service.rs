@@ -100,6 +100,12 @@ struct Request {
 /// [`WorkerError::Refused`] when the server will never take this worker as it is; the text says what to change.
 pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), WorkerError> {
     let mode = Mode::new(settings.queues.clone(), settings.concurrency);
+    // Dag files may come later, from a mount or a copy: no reason to end.
+    for bundle in settings.bundles.all() {
+        if let Err(error) = bundle.root() {
+            tracing::warn!("{error}. Its tasks will fail");
+        }
+    }
     let now = Instant::now();
     let mut worker = Worker {
         settings: Arc::new(settings),

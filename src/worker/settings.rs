@@ -7,6 +7,7 @@ use reqwest::Url;
 
 use super::edge_api::{EdgeApi, Signing};
 use super::log_file::LogFolder;
+use crate::airflow::bundle::DagBundles;
 use crate::airflow::config::{Config, ConfigError};
 use crate::airflow::url_text::without_userinfo;
 use crate::control_plane::execution_api::ExecutionApiSettings;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub name: String,
     /// Queues to serve at first.
     pub queues: Option<Vec<String>>,
+    /// Where its tasks find their Dag files.
+    pub bundles: DagBundles,
     /// Slots at first.
     pub concurrency: u32,
     /// `[edge] team_name`-like hint of multi-team set-ups.
@@ -137,6 +140,7 @@ impl Settings {
         }
         // Better now than in every task.
         SearchPath::from_config(config)?;
+        let bundles = DagBundles::from_config(config)?;
         let timeout = config.get_seconds("workers", "execution_api_timeout")?;
         let http = http::client(config, timeout)?;
         let api_url = config.required("edge", "api_url")?;
@@ -168,6 +172,7 @@ impl Settings {
         Ok(Self {
             name,
             queues,
+            bundles,
             concurrency: u32::try_from(config.get_uint("edge", "worker_concurrency")?)
                 .unwrap_or(u32::MAX),
             team_name: None,
@@ -306,5 +311,65 @@ fn unixname() -> String {
     match nix::unistd::User::from_uid(uid) {
         Ok(Some(user)) => user.name,
         _ => uid.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::airflow::error_chain::error_chain;
+
+    const GOOD: [(&str, &str); 3] = [
+        ("AIRFLOW_HOME", "/nonexistent/airflow"),
+        (
+            "AIRFLOW__EDGE__API_URL",
+            "http://127.0.0.1:1/edge_worker/v1/rpcapi",
+        ),
+        ("AIRFLOW__API_AUTH__JWT_SECRET", "made-up-secret"),
+    ];
+
+    fn refusal(option: (&str, &str), name: &str, queue: &str) -> String {
+        let config = Config::new(GOOD.into_iter().chain([option]).collect());
+        let queues = Some(vec![queue.to_owned()]);
+        match Settings::from_config(&config, Some(name.to_owned()), queues) {
+            Ok(_) => "nothing was wrong".to_owned(),
+            Err(error) => error_chain(&error),
+        }
+    }
+
+    #[test]
+    fn what_no_task_could_run_with_is_said_when_the_worker_starts() {
+        let fine = ("AIRFLOW__EDGE__HEARTBEAT_INTERVAL", "30");
+        assert_eq!(refusal(fine, "w1", "agents"), "nothing was wrong");
+        for (option, told) in [
+            (
+                ("AIRFLOW__EDGE__API_URL", "airflow"),
+                "[edge] api_url is \"airflow\", which is not a URL: relative URL without a base",
+            ),
+            (
+                (
+                    "AIRFLOW__EDGE__API_URL",
+                    "http://user:made-up@127.0.0.1/edge_worker/v1/rpcapi/",
+                ),
+                "[edge] api_url is \"http://127.0.0.1/edge_worker/v1/rpcapi/\": it must end in",
+            ),
+            (
+                ("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", "[{"),
+                "[dag_processor] dag_bundle_config_list",
+            ),
+            (
+                ("AIRFLOW__SECRETS__BACKEND", "made.up.Backend"),
+                "made.up.Backend",
+            ),
+            (("AIRFLOW__API_AUTH__JWT_ALGORITHM", "RS256"), "HS256"),
+        ] {
+            let text = refusal(option, "w1", "agents");
+            assert!(text.contains(told), "{option:?}: {text}");
+            assert!(!text.contains("made-up"), "{text}");
+        }
+        let text = refusal(fine, "a/b", "agents");
+        assert!(text.contains("--worker-name"), "{text}");
+        let text = refusal(fine, "w1", &"q".repeat(260));
+        assert!(text.contains("--queues"), "{text}");
     }
 }

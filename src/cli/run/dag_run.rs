@@ -1,6 +1,7 @@
 //! One local run of a Dag: its task instances in the order of their dependencies.
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,8 @@ pub struct DagRunner {
 
 /// What became of the run.
 pub struct Report {
-    pub success: bool,
+    success: bool,
+    interrupted: bool,
     dag_id: String,
     run_id: String,
     instances: Vec<Instance>,
@@ -98,6 +100,17 @@ impl Report {
     }
 }
 
+impl Report {
+    /// 0, or 1 when a task failed, or what a shell says of a program that Ctrl-C ended.
+    pub fn exit_code(&self) -> ExitCode {
+        match (self.interrupted, self.success) {
+            (true, _) => ExitCode::from(130),
+            (false, true) => ExitCode::SUCCESS,
+            (false, false) => ExitCode::FAILURE,
+        }
+    }
+}
+
 impl DagRunner {
     /// Runs the tasks. A task that fails does not fail this.
     pub async fn run(self) -> anyhow::Result<Report> {
@@ -125,6 +138,7 @@ impl DagRunner {
             .run_ends(if success { "success" } else { "failed" }, begin.elapsed());
         Ok(Report {
             success,
+            interrupted: interrupted.is_cancelled(),
             dag_id: self.dag.dag_id.clone(),
             run_id: self.run_id.clone(),
             instances,

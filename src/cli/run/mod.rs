@@ -20,6 +20,7 @@ use self::dag_run::{DagRunner, Only};
 use self::display::Display;
 use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::Config;
+use crate::airflow::error_chain::error_chain;
 use crate::control_plane::ControlPlane;
 use crate::control_plane::resolve::Resolver;
 use crate::dag::definitions::{Dag, DagFile};
@@ -140,18 +141,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let outcome = start(arguments, &runtime);
     runtime.shutdown_background();
     match outcome {
-        Ok(success) => Ok(if success {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }),
+        Ok(code) => Ok(code),
         Err(error) if error.is::<WrongUsage>() => {
             super::say_wrong_usage(&error.to_string(), json);
             Ok(ExitCode::from(2))
         }
         Err(error) if json => {
             let failed = json!({"dag_id": null, "run_id": null, "state": "failed", "tasks": [],
-                "error": format!("{error:#}")});
+                "error": error_chain(&*error)});
             outln!("{failed}");
             Ok(ExitCode::FAILURE)
         }
@@ -159,7 +156,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Result<bool> {
+fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitCode> {
     let config = Arc::new(Config::from_env());
     let place = Place::of(&arguments.dag_file, &config)?;
     let plane = dag_files::control_plane(&place)?;
@@ -206,7 +203,7 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
     if arguments.json {
         outln!("{}", report.to_json());
     }
-    Ok(report.success)
+    Ok(report.exit_code())
 }
 
 fn choose(file: DagFile, arguments: &Arguments) -> Result<Dag, WrongUsage> {

@@ -246,6 +246,7 @@ impl Rows {
         let mut rows = Vec::with_capacity(self.rows.len());
         for row in self.rows {
             let mut cells = Vec::with_capacity(columns.len());
+            // The driver's own `unwrap`: the row taken apart into its values.
             for (column, value) in columns.iter().zip(row.unwrap()) {
                 cells.push(cell(column, value)?);
             }

@@ -22,6 +22,7 @@ use super::host_keys::{Checking, HostKeys};
 use super::source::{GitSkills, check_path};
 use super::work_folder::WorkFolder;
 use crate::airflow::connection::Connection;
+use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_str;
 use crate::hook::ConnectionSource;
 
@@ -365,7 +366,7 @@ async fn final_url(url: &str) -> Result<String, String> {
         .timeout(Duration::from_secs(30))
         .user_agent("git/updraft")
         .build()
-        .map_err(|error| causes(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let mut current =
         reqwest::Url::parse(url).map_err(|error| format!("its URL can't be read: {error}"))?;
     for _ in 0..=MAX_REDIRECTS {
@@ -374,7 +375,7 @@ async fn final_url(url: &str) -> Result<String, String> {
         probe.set_path(&path);
         probe.set_query(Some("service=git-upload-pack"));
         let response = client.get(probe.clone()).send().await.map_err(|error| {
-            let text = causes(&error.without_url());
+            let text = error_chain(&error.without_url());
             // The one failure of a connection that is the reader's to put right here.
             if text.contains("certificate") {
                 untrusted(&text)
@@ -414,16 +415,6 @@ fn untrusted(reason: &str) -> String {
     format!(
         "the server's certificate is not trusted ({reason}): name its authority's certificate in SSL_CERT_FILE"
     )
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 /// Why a callback gave up. libgit2 hands on a text at best, and sometimes its own.

@@ -15,6 +15,7 @@ use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use super::*;
+use crate::airflow::bundle::DagBundles;
 use crate::control_plane::execution_api::ExecutionApiSettings;
 use crate::control_plane::retry::RetryPolicy;
 use crate::secrets::Masker;
@@ -247,6 +248,7 @@ impl Setup {
         let mut settings = Settings {
             name: "w1".into(),
             queues: Some(vec!["agents".into()]),
+            bundles: DagBundles::default(),
             concurrency: 3,
             team_name: None,
             airflow_version: "3.3.2".into(),
@@ -761,7 +763,11 @@ async fn work_for_python_and_malformed_work_are_failed_jobs() {
 async fn ids_that_cannot_be_addressed_do_no_harm() {
     let mut odd = job();
     odd["dag_id"] = json!("a/b");
-    let setup = Setup::with("success", |server| server.jobs = [odd, job()].into()).await;
+    let setup = Setup::with("success", |server| {
+        server.several_tasks = true;
+        server.jobs = [odd, job()].into();
+    })
+    .await;
     setup.airflow.until_event("job success").await;
     setup.end().await.unwrap();
 }
