@@ -12,6 +12,7 @@ pub mod duckdb;
 pub mod http;
 pub mod mssql;
 pub mod mysql;
+pub mod object_store;
 pub mod postgres;
 mod python_value;
 mod session_slot;
