@@ -30,6 +30,9 @@ impl Session {
     /// # Errors
     /// The text that `MySQLdb` has for it.
     pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
+        // The driver takes the process's cryptography, and rustls names none by itself where several are linked. One
+        // that is there already stays.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let with_tls = settings.tls_mode != TlsMode::Disable;
         let mut options = settings.options(with_tls);
         let mut outcome = connect(&options).await;
