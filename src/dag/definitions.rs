@@ -305,14 +305,36 @@ pub enum ToolsetSpec {
         #[serde(default)]
         inner: Vec<ToolsetSpec>,
     },
-    /// No native counterpart yet.
+    /// Does not run natively.
     Unsupported {
         class: String,
         module: String,
+        /// What stands in the way, after "it"; `None`: there is no native counterpart yet.
+        #[serde(default)]
+        reason: Option<String>,
     },
 }
 
 impl ToolsetSpec {
+    /// Why the toolset itself can't run natively, without the toolsets inside it.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        let Self::Unsupported {
+            class,
+            module,
+            reason,
+        } = self
+        else {
+            return None;
+        };
+        Some(match reason {
+            Some(reason) => {
+                format!("its toolset {class} ({module}) does not run natively: it {reason}")
+            }
+            None => format!("its toolset {class} ({module}) has no native counterpart yet"),
+        })
+    }
+
     /// The toolsets directly inside this one.
     #[must_use]
     pub fn inner(&self) -> &[ToolsetSpec] {

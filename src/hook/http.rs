@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, Client, Identity, Method, Url, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, Proxy, Url, redirect};
 use serde_json::{Map, Value, json};
 
 use crate::airflow::connection::Connection;
@@ -16,7 +16,7 @@ const MAX_BODY: usize = 64 << 20;
 const MAX_REDIRECTS: usize = 30;
 
 /// Keys of a connection's extra that are settings; all others are headers.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "timeout",
     "allow_redirects",
     "proxies",
@@ -28,6 +28,7 @@ const OPTIONS: [&str; 11] = [
     "max_redirects",
     "trust_env",
     "stream",
+    "srv_lookup",
 ];
 
 /// One request, as `HttpHook.run` is given it.
@@ -36,10 +37,12 @@ const OPTIONS: [&str; 11] = [
 pub struct HttpRequest {
     pub method: String,
     pub endpoint: Option<String>,
-    /// The query of GET, the body of others: text, or a form's fields.
+    /// The query of GET, the body of others: text, or a form's fields. HEAD has neither.
     pub data: Value,
     /// A JSON body; goes before `data`.
     pub json: Value,
+    /// A query, for any method.
+    pub params: Value,
     pub headers: Map<String, Value>,
     pub extra_options: Map<String, Value>,
 }
@@ -71,13 +74,17 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
     let extra = connection
         .extra_json()
         .map_err(|error| HttpError::Settings(error.to_string()))?;
-    let option = |name: &str| {
-        request
-            .extra_options
-            .get(name)
-            .or_else(|| extra.get(name))
-            .filter(|value| !value.is_null())
+    let options = Options {
+        call: &request.extra_options,
+        connection: &extra,
     };
+    if let Some(on) = options.get("srv_lookup").filter(|on| is_true(on)) {
+        return Err(HttpError::Settings(format!(
+            "connection {} has srv_lookup {on} in its extra, which is not done natively: name the server itself as \
+             its host",
+            connection.conn_id
+        )));
+    }
     let mut url = address(connection, request.endpoint.as_deref())?;
     let method = Method::from_bytes(request.method.to_uppercase().as_bytes())
         .map_err(|_| HttpError::Settings(format!("{:?} is no HTTP method", request.method)))?;
@@ -86,8 +93,11 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
         .iter()
         .filter(|(name, _)| !OPTIONS.contains(&name.as_str()));
     for (name, value) in own.chain(&request.headers) {
-        let (name, value) = header(name, value)?;
-        headers.insert(name, value);
+        // requests takes a header away that is None.
+        if !value.is_null() {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
     }
     let login = connection
         .login
@@ -95,59 +105,27 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
         .filter(|login| !login.is_empty());
     // Headers of a connection's extra are where API keys stand.
     let has_credentials = login.is_some() || !headers.is_empty();
-    let follow = option("allow_redirects") != Some(&Value::Bool(false));
-    let mut builder = Client::builder()
-        .timeout(timeout(option("timeout"))?)
-        .redirect(policy(follow, has_credentials));
-    match option("verify").or_else(|| option("verify_ssl")) {
-        Some(Value::Bool(false)) => builder = builder.tls_danger_accept_invalid_certs(true),
-        Some(Value::String(file)) => {
-            let pem = read(file)?;
-            let certificates = Certificate::from_pem_bundle(&pem)
-                .map_err(|error| HttpError::Settings(format!("{file}: {error}")))?;
-            builder = builder.tls_certs_merge(certificates);
-        }
-        _ => {}
+    let client = options.client(has_credentials)?;
+    add_query(&mut url, &request.params)?;
+    if method == Method::GET {
+        add_query(&mut url, &request.data)?;
     }
-    if let Some(Value::String(file)) = option("cert") {
-        let identity = Identity::from_pem(&read(file)?)
-            .map_err(|error| HttpError::Settings(format!("{file}: {error}")))?;
-        builder = builder.identity(identity);
-    }
-    let client = builder
-        .build()
-        .map_err(|error| HttpError::Settings(error_chain(&error)))?;
-    let form = match (&request.json, &request.data) {
-        (Value::Null, Value::Object(_) | Value::Array(_)) => Some(fields(&request.data)?),
-        (Value::Null, Value::String(_)) if method == Method::GET => Some(fields(&request.data)?),
-        _ => None,
-    };
-    if let Some(form) = form.as_ref().filter(|_| method == Method::GET) {
-        url.query_pairs_mut().extend_pairs(form);
-    }
-    let mut sent = client.request(method.clone(), url.clone()).headers(headers);
+    let from = url.origin().ascii_serialization();
+    let mut sent = client.request(method.clone(), url).headers(headers);
     if let Some(login) = login {
         sent = sent.basic_auth(login, connection.password.as_deref());
     }
-    sent = match (&request.json, &request.data, form) {
-        (Value::Null, Value::Null, _) => sent,
-        (Value::Null, ..) if method == Method::GET => sent,
-        (Value::Null, _, Some(form)) => {
-            // A query and a form are written alike.
-            url.set_query(None);
-            url.query_pairs_mut().extend_pairs(&form);
-            sent.header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(url.query().unwrap_or_default().to_owned())
-        }
-        (Value::Null, Value::String(text), None) => sent.body(text.clone()),
-        (Value::Null, other, None) => {
-            return Err(HttpError::Settings(format!(
-                "data is {other}, and must be text or names and values"
-            )));
-        }
-        (json, ..) => sent.json(json),
+    sent = match (&request.json, &request.data) {
+        (Value::Null, Value::Null) => sent,
+        (Value::Null, _) if method == Method::GET || method == Method::HEAD => sent,
+        (Value::Null, Value::String(text)) => sent.body(text.clone()),
+        (Value::Null, data) => sent
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form(data)?),
+        (json, _) => sent.json(json),
     };
-    let answer = sent.send().await.map_err(refused)?;
+    let failed = |error| refused(error, &from);
+    let answer = sent.send().await.map_err(failed)?;
     let status = answer.status();
     let url = answer.url().to_string();
     let shown: Map<String, Value> = answer
@@ -158,7 +136,12 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
             (name.to_string(), value.into())
         })
         .collect();
-    let body = read_body(answer).await?;
+    let body = read_body(answer).await.map_err(|error| match error {
+        BodyError::Broken(error) => refused(error, &from),
+        BodyError::TooLarge => HttpError::Transport(format!(
+            "the answer of {from} has more than {MAX_BODY} bytes"
+        )),
+    })?;
     Ok(json!({
         "status": status.as_u16(),
         "reason": status.canonical_reason().unwrap_or_default(),
@@ -166,6 +149,169 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
         "headers": shown,
         "body": body,
     }))
+}
+
+/// What a call and the connection's extra set; the call's goes first.
+struct Options<'a> {
+    call: &'a Map<String, Value>,
+    connection: &'a Map<String, Value>,
+}
+
+impl Options<'_> {
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.call
+            .get(name)
+            .or_else(|| self.connection.get(name))
+            .filter(|value| !value.is_null())
+    }
+
+    fn client(&self, has_credentials: bool) -> Result<Client, HttpError> {
+        let follow = self.get("allow_redirects") != Some(&Value::Bool(false));
+        let limit = match self.get("max_redirects") {
+            None => MAX_REDIRECTS,
+            Some(value) => value
+                .as_u64()
+                .and_then(|limit| usize::try_from(limit).ok())
+                .ok_or_else(|| {
+                    HttpError::Settings(format!("max_redirects is {value}, and must be a number"))
+                })?,
+        };
+        let mut builder = Client::builder().redirect(policy(follow, has_credentials, limit));
+        builder = self.timeouts(builder)?;
+        match self.get("verify").or_else(|| self.get("verify_ssl")) {
+            Some(Value::Bool(false)) => builder = builder.tls_danger_accept_invalid_certs(true),
+            Some(Value::String(file)) => {
+                let pem = read(file)?;
+                let certificates = Certificate::from_pem_bundle(&pem)
+                    .map_err(|error| HttpError::Settings(format!("{file}: {error}")))?;
+                builder = builder.tls_certs_merge(certificates);
+            }
+            _ => {}
+        }
+        let identity = match self.get("cert") {
+            None => None,
+            Some(Value::String(file)) => Some((file, read(file)?)),
+            Some(Value::Array(files)) => match files.as_slice() {
+                [Value::String(certificate), Value::String(key)] => {
+                    let mut pem = read(certificate)?;
+                    pem.push(b'\n');
+                    pem.extend(read(key)?);
+                    Some((certificate, pem))
+                }
+                _ => return Err(wrong_certificate()),
+            },
+            Some(_) => return Err(wrong_certificate()),
+        };
+        if let Some((file, pem)) = identity {
+            let identity = Identity::from_pem(&pem)
+                .map_err(|error| HttpError::Settings(format!("{file}: {error}")))?;
+            builder = builder.identity(identity);
+        }
+        if self.get("trust_env") == Some(&Value::Bool(false)) {
+            builder = builder.no_proxy();
+        }
+        for proxy in self.proxies()? {
+            builder = builder.proxy(proxy);
+        }
+        builder
+            .build()
+            .map_err(|error| HttpError::Settings(error_chain(&error)))
+    }
+
+    /// Seconds for the whole request, or, as requests takes them, for connecting and for each wait for an answer.
+    fn timeouts(&self, builder: ClientBuilder) -> Result<ClientBuilder, HttpError> {
+        match self.get("timeout") {
+            None => Ok(builder.timeout(TIMEOUT)),
+            Some(Value::Array(both)) if both.len() == 2 => {
+                let mut builder = builder;
+                for (index, value) in both.iter().enumerate() {
+                    if !value.is_null() {
+                        let time = seconds(value)?;
+                        builder = if index == 0 {
+                            builder.connect_timeout(time)
+                        } else {
+                            builder.read_timeout(time)
+                        };
+                    }
+                }
+                Ok(builder)
+            }
+            Some(value) => Ok(builder.timeout(seconds(value)?)),
+        }
+    }
+
+    /// `{"http": address, "https": ..., "all": ..., "https://host": ...}`, as requests takes them.
+    fn proxies(&self) -> Result<Vec<Proxy>, HttpError> {
+        let entries = match self.get("proxies").or_else(|| self.get("proxy")) {
+            None => return Ok(Vec::new()),
+            Some(Value::Object(entries)) => entries,
+            Some(_) => {
+                return Err(HttpError::Settings(
+                    "proxies must be an object: a proxy's address by \"http\", \"https\" or \"all\"".to_owned(),
+                ));
+            }
+        };
+        let mut found = Vec::new();
+        // The first that fits is taken: those for one host go before those for all.
+        let mut entries: Vec<_> = entries.iter().collect();
+        entries.sort_by_key(|(scope, _)| (!scope.contains("://"), scope.as_str() == "all"));
+        for (scope, to) in entries {
+            let Some(to) = to.as_str().filter(|to| !to.is_empty()) else {
+                continue;
+            };
+            // An address may hold a password, which errors must not show.
+            let wrong = |_| {
+                HttpError::Settings(format!(
+                    "the proxy for {scope:?} has an address that is none"
+                ))
+            };
+            found.push(match scope.as_str() {
+                "http" => Proxy::http(to).map_err(wrong)?,
+                "https" => Proxy::https(to).map_err(wrong)?,
+                "all" => Proxy::all(to).map_err(wrong)?,
+                _ => {
+                    let wanted = Url::parse(scope)
+                        .ok()
+                        .filter(Url::has_host)
+                        .ok_or_else(|| {
+                            HttpError::Settings(format!(
+                                "proxies has {scope:?}, and takes http, https, all and scheme://host"
+                            ))
+                        })?;
+                    let to = Url::parse(to).map_err(|_| {
+                        HttpError::Settings(format!(
+                            "the proxy for {scope:?} has an address that is none"
+                        ))
+                    })?;
+                    Proxy::custom(move |url| {
+                        let same = url.scheme() == wanted.scheme() && url.host() == wanted.host();
+                        same.then(|| to.clone())
+                    })
+                }
+            });
+        }
+        Ok(found)
+    }
+}
+
+fn wrong_certificate() -> HttpError {
+    HttpError::Settings(
+        "cert must be a PEM file with certificate and key, or a list of the two files".to_owned(),
+    )
+}
+
+/// As Airflow reads a switch.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(on) => *on,
+        Value::String(text) => {
+            matches!(
+                text.trim().to_lowercase().as_str(),
+                "true" | "t" | "yes" | "y" | "1" | "on"
+            )
+        }
+        other => other.as_i64() == Some(1),
+    }
 }
 
 /// The connection's address with an endpoint.
@@ -219,16 +365,14 @@ fn header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue), HttpEr
     Ok((name, value))
 }
 
-fn timeout(value: Option<&Value>) -> Result<Duration, HttpError> {
-    let Some(value) = value else {
-        return Ok(TIMEOUT);
-    };
+fn seconds(value: &Value) -> Result<Duration, HttpError> {
     let seconds = match value {
         Value::String(text) => text.parse().ok(),
         other => other.as_f64(),
     };
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|time| !time.is_zero())
         .ok_or_else(|| HttpError::Settings(format!("timeout is {value}, and must be seconds")))
 }
 
@@ -240,25 +384,36 @@ struct OtherHost {
     to: String,
 }
 
-fn policy(follow: bool, has_credentials: bool) -> redirect::Policy {
+fn policy(follow: bool, has_credentials: bool, limit: usize) -> redirect::Policy {
     if !follow {
         return redirect::Policy::none();
     }
     redirect::Policy::custom(move |attempt| {
-        let origin = |url: &Url| url.origin().ascii_serialization();
-        let to = origin(attempt.url());
-        let from = attempt.previous().first().map(origin).unwrap_or_default();
-        if has_credentials && from != to {
+        if let Some(first) = attempt.previous().first()
+            && has_credentials
+            && !same_server(first, attempt.url())
+        {
+            let shown = |url: &Url| url.origin().ascii_serialization();
+            let (from, to) = (shown(first), shown(attempt.url()));
             return attempt.error(OtherHost { from, to });
         }
-        if attempt.previous().len() > MAX_REDIRECTS {
-            return attempt.error("too many redirects");
+        if attempt.previous().len() > limit {
+            return attempt.error(format!("it redirects more than {limit} times"));
         }
         attempt.follow()
     })
 }
 
-fn refused(error: reqwest::Error) -> HttpError {
+/// The same server, or its encrypted side: from `http://host` to `https://host` is no way out.
+fn same_server(from: &Url, to: &Url) -> bool {
+    from.origin() == to.origin()
+        || (from.host_str() == to.host_str()
+            && (from.scheme(), from.port_or_known_default()) == ("http", Some(80))
+            && (to.scheme(), to.port_or_known_default()) == ("https", Some(443)))
+}
+
+/// The path is left out of what is shown: for some servers it is the secret.
+fn refused(error: reqwest::Error, from: &str) -> HttpError {
     let mut source: Option<&dyn std::error::Error> = Some(&error);
     while let Some(cause) = source {
         if let Some(OtherHost { from, to }) = cause.downcast_ref() {
@@ -269,53 +424,96 @@ fn refused(error: reqwest::Error) -> HttpError {
         }
         source = cause.source();
     }
-    HttpError::Transport(error_chain(&error))
+    HttpError::Transport(format!("{from}: {}", error_chain(&error.without_url())))
 }
 
+/// Adds to a query: text as it stands, or names and values.
+fn add_query(url: &mut Url, data: &Value) -> Result<(), HttpError> {
+    match data {
+        Value::Null => {}
+        Value::String(text) => {
+            let text = text.trim_start_matches('?');
+            if !text.is_empty() {
+                let query = match url.query() {
+                    Some(before) if !before.is_empty() => format!("{before}&{text}"),
+                    _ => text.to_owned(),
+                };
+                url.set_query(Some(&query));
+            }
+        }
+        data => {
+            let fields = fields(data)?;
+            if !fields.is_empty() {
+                url.query_pairs_mut().extend_pairs(fields);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn form(data: &Value) -> Result<String, HttpError> {
+    let fields = fields(data)?;
+    // A query and a form are written alike.
+    let mut writer = Url::parse("http://form/")
+        .map_err(|error| HttpError::Settings(format!("the form can't be written: {error}")))?;
+    writer.query_pairs_mut().extend_pairs(fields);
+    Ok(writer.query().unwrap_or_default().to_owned())
+}
+
+/// Names and values: an object, or a list of pairs.
 fn fields(data: &Value) -> Result<Vec<(String, String)>, HttpError> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
+        // As Python's str() has them.
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
         other => other.to_string(),
     };
+    let mut found = Vec::new();
+    let mut add = |name: &str, value: &Value| match value {
+        Value::Array(items) => {
+            found.extend(items.iter().map(|item| (name.to_owned(), text(item))));
+        }
+        Value::Null => {}
+        other => found.push((name.to_owned(), text(other))),
+    };
     match data {
-        Value::Object(entries) => Ok(entries
-            .iter()
-            .flat_map(|(name, value)| match value {
-                Value::Array(items) => items
-                    .iter()
-                    .map(|item| (name.clone(), text(item)))
-                    .collect(),
-                Value::Null => Vec::new(),
-                other => vec![(name.clone(), text(other))],
-            })
-            .collect()),
-        Value::String(query) => Ok(query
-            .split('&')
-            .filter(|part| !part.is_empty())
-            .map(|part| {
-                let (name, value) = part.split_once('=').unwrap_or((part, ""));
-                (name.to_owned(), value.to_owned())
-            })
-            .collect()),
-        other => Err(HttpError::Settings(format!(
-            "data is {other}, and must be text or names and values"
-        ))),
+        Value::Object(entries) => entries.iter().for_each(|(name, value)| add(name, value)),
+        Value::Array(pairs) => {
+            for pair in pairs {
+                match pair.as_array().map(Vec::as_slice) {
+                    Some([name, value]) => add(&text(name), value),
+                    _ => return Err(no_fields(data)),
+                }
+            }
+        }
+        other => return Err(no_fields(other)),
     }
+    Ok(found)
+}
+
+fn no_fields(data: &Value) -> HttpError {
+    HttpError::Settings(format!(
+        "data is {data}, and must be text or names and values"
+    ))
 }
 
 fn read(file: &str) -> Result<Vec<u8>, HttpError> {
     std::fs::read(file).map_err(|error| HttpError::Settings(format!("{file}: {error}")))
 }
 
-async fn read_body(mut answer: reqwest::Response) -> Result<Value, HttpError> {
+enum BodyError {
+    Broken(reqwest::Error),
+    TooLarge,
+}
+
+async fn read_body(mut answer: reqwest::Response) -> Result<Value, BodyError> {
     use base64::Engine as _;
 
     let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(refused)? {
+    while let Some(piece) = answer.chunk().await.map_err(BodyError::Broken)? {
         if bytes.len() + piece.len() > MAX_BODY {
-            return Err(HttpError::Transport(format!(
-                "the answer has more than {MAX_BODY} bytes"
-            )));
+            return Err(BodyError::TooLarge);
         }
         bytes.extend_from_slice(&piece);
     }
@@ -405,6 +603,113 @@ mod tests {
         ] {
             assert_eq!(run(&connection, &request).await.unwrap()["status"], 200);
         }
+    }
+
+    #[tokio::test]
+    async fn a_query_goes_as_it_was_written_and_head_has_none() {
+        let server = MockServer::start().await;
+        let connection = connection(&server, json!({}));
+        Mock::given(wiremock::matchers::any())
+            .respond_with(ResponseTemplate::new(200))
+            .mount(&server)
+            .await;
+        let mut text = get("x?first=1");
+        text.data = json!("q=a%20b&r=c+d");
+        let mut pairs = get("x");
+        pairs.data = json!([
+            ["q", "a b"],
+            ["on", true],
+            ["left_out", null],
+            ["n", [1, 2]]
+        ]);
+        let mut head = get("x");
+        head.method = "HEAD".to_owned();
+        head.data = json!({"q": 1});
+        let mut both = get("x");
+        both.method = "POST".to_owned();
+        both.params = json!({"page": 2});
+        both.json = json!({"a": 1});
+        for request in [text, pairs, head, both] {
+            run(&connection, &request).await.unwrap();
+        }
+        let seen: Vec<_> = server
+            .received_requests()
+            .await
+            .unwrap()
+            .iter()
+            .map(|request| {
+                let query = request.url.query().unwrap_or_default().to_owned();
+                (query, String::from_utf8_lossy(&request.body).into_owned())
+            })
+            .collect();
+        let wanted = [
+            ("first=1&q=a%20b&r=c+d", ""),
+            ("q=a+b&on=True&n=1&n=2", ""),
+            ("", ""),
+            ("page=2", "{\"a\":1}"),
+        ];
+        assert_eq!(
+            seen,
+            wanted.map(|(query, body)| (query.to_owned(), body.to_owned()))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_request_goes_through_the_connections_proxy() {
+        let proxy = MockServer::start().await;
+        Mock::given(method("GET"))
+            .respond_with(ResponseTemplate::new(200).set_body_string("through"))
+            .expect(1)
+            .mount(&proxy)
+            .await;
+        let far = Connection {
+            conn_id: "web".to_owned(),
+            host: Some("far.example.invalid".to_owned()),
+            extra: Some(json!({"proxies": {"http": proxy.uri()}}).to_string()),
+            ..Connection::default()
+        };
+        assert_eq!(run(&far, &get("x")).await.unwrap()["body"], "through");
+        let wrong = Connection {
+            extra: Some(json!({"proxies": {"ftp": "x"}}).to_string()),
+            ..far
+        };
+        assert!(matches!(
+            run(&wrong, &get("x")).await,
+            Err(HttpError::Settings(_))
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_slow_answer_is_not_waited_for_longer_than_the_timeout() {
+        let server = MockServer::start().await;
+        Mock::given(method("GET"))
+            .respond_with(ResponseTemplate::new(200).set_delay(Duration::from_secs(30)))
+            .mount(&server)
+            .await;
+        for timeout in [json!(0.05), json!("0.05"), json!([5, 0.05])] {
+            let connection = connection(&server, json!({ "timeout": timeout }));
+            let error = run(&connection, &get("secret-path")).await.unwrap_err();
+            assert!(error.to_string().contains("timed out"), "{error}");
+            assert!(!error.to_string().contains("secret-path"), "{error}");
+        }
+        let connection = connection(&server, json!({"timeout": "soon"}));
+        assert!(matches!(
+            run(&connection, &get("x")).await,
+            Err(HttpError::Settings(_))
+        ));
+    }
+
+    #[test]
+    fn only_the_encrypted_side_of_a_server_is_the_same_server() {
+        let same = |from: &str, to: &str| {
+            same_server(&Url::parse(from).unwrap(), &Url::parse(to).unwrap())
+        };
+        assert!(same("http://a.example/x", "https://a.example/y"));
+        assert!(same("https://a.example:8443/x", "https://a.example:8443/"));
+        assert!(!same("https://a.example/", "http://a.example/"));
+        assert!(!same("http://a.example/", "https://a.example:8443/"));
+        assert!(!same("http://a.example:8080/", "https://a.example/"));
+        assert!(!same("https://a.example/", "https://b.a.example/"));
     }
 
     #[tokio::test]

@@ -16,6 +16,8 @@ pub mod object_store;
 pub mod postgres;
 mod python_value;
 mod session_slot;
+pub mod slack;
+pub mod smtp;
 pub mod sqlite;
 
 pub use connect::{ConnectionError, ConnectionSource, connect};

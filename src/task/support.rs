@@ -56,18 +56,9 @@ fn agent_obstacle(agent: &AgentTask) -> Option<String> {
 }
 
 fn toolset_obstacle(toolset: &ToolsetSpec) -> Option<String> {
-    match toolset {
-        ToolsetSpec::Sql(_) | ToolsetSpec::Skills(_) => None,
-        ToolsetSpec::Prefixed { .. }
-        | ToolsetSpec::Renamed { .. }
-        | ToolsetSpec::Filtered { .. }
-        | ToolsetSpec::Combined { .. }
-        | ToolsetSpec::Logging { .. }
-        | ToolsetSpec::Python { .. } => toolset.inner().iter().find_map(toolset_obstacle),
-        ToolsetSpec::Unsupported { class, module } => Some(format!(
-            "its toolset {class} ({module}) has no native counterpart yet"
-        )),
-    }
+    toolset
+        .obstacle()
+        .or_else(|| toolset.inner().iter().find_map(toolset_obstacle))
 }
 
 /// The whole sentence: which operator of which module, where, why, and what to do.

@@ -165,8 +165,8 @@ impl Builder {
                     checks: Mutex::default(),
                 })
             }
-            ToolsetSpec::Unsupported { class, module } => {
-                let text = format!("toolset {class} ({module}) has no native counterpart yet");
+            ToolsetSpec::Unsupported { .. } => {
+                let text = spec.obstacle().unwrap_or_default();
                 return Err(Failure::new("NotImplementedError", text).for_good());
             }
         })
@@ -196,11 +196,12 @@ fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
     }
 }
 
-fn skills_config(
-    spec: &SkillsToolsetSpec,
-    dag_folder: &Path,
-) -> Result<SkillsToolsetConfig, Failure> {
-    let sources = spec.sources.iter().map(|source| match source {
+/// A source as the toolset takes it.
+///
+/// # Errors
+/// It is none: the text of the `TypeError`.
+pub(super) fn skill_source(source: &SkillSourceSpec) -> Result<SkillSource, String> {
+    match source {
         SkillSourceSpec::Folder(folder) => Ok(SkillSource::Folder(folder.into())),
         SkillSourceSpec::Git {
             repo_url,
@@ -213,11 +214,20 @@ fn skills_config(
             path: path.clone(),
             branch: branch.clone(),
         })),
-        SkillSourceSpec::Other(class) => Err(Failure::new(
-            "TypeError",
-            format!("Unsupported skill source '{class}'; expected a path or GitSkills."),
+        SkillSourceSpec::Other(class) => Err(format!(
+            "Unsupported skill source '{class}'; expected a path or GitSkills."
         )),
-    });
+    }
+}
+
+fn skills_config(
+    spec: &SkillsToolsetSpec,
+    dag_folder: &Path,
+) -> Result<SkillsToolsetConfig, Failure> {
+    let sources = spec
+        .sources
+        .iter()
+        .map(|source| skill_source(source).map_err(|text| Failure::new("TypeError", text)));
     Ok(SkillsToolsetConfig {
         sources: sources.collect::<Result<_, _>>()?,
         exclude_tools: spec.exclude_tools.clone(),

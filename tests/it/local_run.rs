@@ -7,6 +7,10 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 pub fn updraft(arguments: &[&str]) -> Output {
+    updraft_with(arguments, &[])
+}
+
+pub fn updraft_with(arguments: &[&str], env: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_updraft"));
     command
         .args(arguments)
@@ -18,6 +22,7 @@ pub fn updraft(arguments: &[&str]) -> Output {
     }
     command
         .env("AIRFLOW_HOME", "/nonexistent/airflow")
+        .envs(env.iter().copied())
         .output()
         .expect("updraft starts")
 }
@@ -28,10 +33,15 @@ pub fn repository() -> PathBuf {
 
 /// Runs a Dag file; gives the exit status and the one JSON object on stdout.
 pub fn run(file: &Path, more: &[&str]) -> (i32, Value) {
+    run_with(file, more, &[])
+}
+
+/// The same, with more in the environment.
+pub fn run_with(file: &Path, more: &[&str], env: &[(&str, &Path)]) -> (i32, Value) {
     let file = file.display().to_string();
     let mut arguments = vec!["run", file.as_str(), "--json"];
     arguments.extend(more);
-    let output = updraft(&arguments);
+    let output = updraft_with(&arguments, env);
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
     let report = serde_json::from_str(&stdout).unwrap_or_else(|error| {
         panic!(

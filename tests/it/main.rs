@@ -15,6 +15,7 @@ mod dag_host;
 mod dag_packages;
 mod databases;
 mod local_run;
+mod native_hooks;
 mod parity;
 mod python_toolsets;
 mod secrets_backends;

@@ -11,10 +11,15 @@ def ask(hook, conn_id, **more):
 
 
 def not_here(reason):
-    """Marks a method that runs on Python workers only."""
+    """A method that runs on Python workers only. `reason`: what it would take."""
 
-    def mark(function):
-        function._updraft_not_here = reason
-        return function
+    def method(self, *args, **kwargs):
+        from updraft_unavailable import NotHereError
 
-    return mark
+        raise NotHereError(
+            f"{type(self).__name__} does not do this on this worker: it {reason}; write it with the hook's other "
+            "methods, or send the task to a queue that a Python worker serves"
+        )
+
+    method._updraft_not_here = reason
+    return method

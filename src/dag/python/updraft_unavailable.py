@@ -27,6 +27,10 @@ class UnavailableModuleError(ModuleNotFoundError):
     """Something needs a module that the Dag interpreter does not have."""
 
 
+class NotHereError(RuntimeError):
+    """Something was asked for that only a Python worker does: another try does no better."""
+
+
 def error(module, name):
     """The error to raise when `name` of `module` is needed."""
     root = module

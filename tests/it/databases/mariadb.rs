@@ -16,7 +16,7 @@ use super::{
 const HARBOUR: &str = include_str!("harbour_mariadb.sql");
 
 /// A database of this name, made anew, with what `setup` puts into it.
-pub(super) async fn database(name: &str, setup: &str) -> Connection {
+pub async fn database(name: &str, setup: &str) -> Connection {
     let anew =
         format!("DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4");
     writable(&connection("mysql")).run(&anew, 0).await.unwrap();

@@ -1,7 +1,7 @@
 //! Real database servers: `tests/servers/databases.sh` starts them, the Python provider's toolset says what is right.
 
 mod attacker;
-mod mariadb;
+pub(crate) mod mariadb;
 mod mssql;
 mod postgres;
 mod sqlite;

@@ -151,6 +151,15 @@ class Connection:
         hooks = {
             "http": ("airflow.providers.http.hooks.http", "HttpHook", "http_conn_id"),
             "git": ("airflow.providers.git.hooks.git", "GitHook", "git_conn_id"),
+            "mysql": ("airflow.providers.mysql.hooks.mysql", "MySqlHook", "mysql_conn_id"),
+            "postgres": ("airflow.providers.postgres.hooks.postgres", "PostgresHook", "postgres_conn_id"),
+            "slackwebhook": (
+                "airflow.providers.slack.hooks.slack_webhook",
+                "SlackWebhookHook",
+                "slack_webhook_conn_id",
+            ),
+            "smtp": ("airflow.providers.smtp.hooks.smtp", "SmtpHook", "smtp_conn_id"),
+            "sqlite": ("airflow.providers.sqlite.hooks.sqlite", "SqliteHook", "sqlite_conn_id"),
             "mcp": ("airflow.providers.common.ai.hooks.mcp", "MCPHook", "mcp_conn_id"),
         }
         for name in ("pydanticai", "pydanticai_azure", "pydanticai_bedrock", "pydanticai_vertex"):

@@ -5,9 +5,6 @@ from typing import Any
 from airflow.sdk.bases.hook import BaseHook
 from updraft_native_hook import ask, not_here
 
-_NO_SESSION = "the worker sends the requests itself and has no session: use run"
-
-
 class Response:
     """An answer, with what is used most of `requests.Response`."""
 
@@ -48,6 +45,12 @@ class Response:
 
     def __repr__(self):
         return f"<Response [{self.status_code}]>"
+
+
+def _name(value):
+    """The name of a class, or of what stands for one of a module that is not here."""
+    origin = getattr(value, "_unavailable_origin", None)
+    return origin[1] if origin is not None else getattr(value, "__name__", type(value).__name__)
 
 
 class HttpHook(BaseHook):
@@ -91,10 +94,13 @@ class HttpHook(BaseHook):
     def auth_type(self, value):
         self._auth_type = value
 
-    @not_here("a session of the requests library")
-    def get_conn(self, headers=None, extra_options=None):
-        """A session."""
-        raise RuntimeError(_NO_SESSION)
+    def _updraft_obstacle(self):
+        """Why the hook, as it was made, can't run here; None when it can."""
+        if self._auth_type is not None and _name(self._auth_type) != "HTTPBasicAuth":
+            return f"has the auth_type {_name(self._auth_type)}, and the worker sends the login as basic authentication"
+        if self.adapter is not None:
+            return "has an adapter, which is a part of the requests library"
+        return None
 
     def run(
         self,
@@ -111,9 +117,14 @@ class HttpHook(BaseHook):
         :param headers: More headers.
         :param extra_options: Settings of this request: timeout in seconds, allow_redirects, check_response.
         """
-        unknown = sorted(set(request_kwargs) - {"json"})
+        unknown = sorted(set(request_kwargs) - {"json", "params"})
         if unknown:
-            raise ValueError(f"HttpHook.run takes no {', '.join(unknown)} on this worker; json, data and headers it does")
+            raise ValueError(
+                f"HttpHook.run takes no {', '.join(unknown)} on this worker; json, params, data and headers it does"
+            )
+        obstacle = self._updraft_obstacle()
+        if obstacle is not None:
+            raise ValueError(f"HttpHook does not run on this worker: it {obstacle}")
         from updraft_toolsets import jsonable
 
         request = {
@@ -121,6 +132,7 @@ class HttpHook(BaseHook):
             "endpoint": endpoint,
             "data": jsonable(data),
             "json": jsonable(request_kwargs.get("json")),
+            "params": jsonable(request_kwargs.get("params")),
             "headers": {**self.default_headers, **(headers or {})},
             "extra_options": jsonable(extra_options or {}),
         }
@@ -130,10 +142,7 @@ class HttpHook(BaseHook):
             self.check_response(response)
         return response
 
-    @not_here("a session of the requests library")
-    def run_and_check(self, session, prepped_request, extra_options):
-        """Sends a prepared request."""
-        raise RuntimeError(_NO_SESSION)
+    get_conn = run_and_check = not_here("hands out a session of the requests library")
 
     def run_with_advanced_retry(self, _retry_args, *args, **kwargs):
         """Sends a request; retries are the task's."""

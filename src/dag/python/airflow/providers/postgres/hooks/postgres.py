@@ -1,6 +1,7 @@
 """`PostgresHook`: a PostgreSQL database."""
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
+from updraft_native_hook import not_here
 
 
 class PostgresHook(DbApiHook):
@@ -12,7 +13,13 @@ class PostgresHook(DbApiHook):
     hook_name = "Postgres"
     supports_autocommit = True
 
-    def __init__(self, *args, options=None, enable_log_db_messages=False, **kwargs):
+    def __init__(self, *args, options=None, enable_log_db_messages=False, sqlalchemy_scheme=None, **kwargs):
         super().__init__(*args, **kwargs)
+        self.database = kwargs.pop("database", None)
         self.options = options
         self.enable_log_db_messages = enable_log_db_messages
+
+    def _updraft_settings(self):
+        return {"schema": self.database, "options": self.options}
+
+    copy_expert = not_here("reads or writes files of the worker")

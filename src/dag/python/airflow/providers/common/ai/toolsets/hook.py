@@ -68,16 +68,24 @@ class HookToolset(AirflowToolset):
         return f"hook-{type(self._hook).__name__}{suffix}"
 
     def _updraft_obstacle(self):
-        origin = getattr(self._hook, "_unavailable_origin", None)
+        hook = self._hook
+        origin = getattr(hook, "_unavailable_origin", None)
         if origin is not None:
-            return {"class": f"HookToolset of {origin[1].removesuffix('()')}", "module": origin[0]}
+            return {
+                "class": f"HookToolset of {origin[1].removesuffix('()')}",
+                "module": origin[0],
+                "reason": "is of a hook that the worker does not have: derive a class from one that it has, or write "
+                "what the model needs as functions (FunctionToolset)",
+            }
+        where = {"class": f"HookToolset of {type(hook).__name__}", "module": type(hook).__module__}
+        of_hook = getattr(hook, "_updraft_obstacle", None)
+        reason = of_hook() if of_hook is not None else None
+        if reason is not None:
+            return {**where, "reason": reason}
         for name in self._allowed_methods:
-            reason = getattr(getattr(self._hook, name, None), "_updraft_not_here", None)
+            reason = getattr(getattr(hook, name, None), "_updraft_not_here", None)
             if reason is not None:
-                return {
-                    "class": f"HookToolset with {type(self._hook).__name__}.{name}",
-                    "module": type(self._hook).__module__,
-                }
+                return {**where, "class": f"HookToolset with {type(hook).__name__}.{name}", "reason": reason}
         return None
 
     def _method(self, name):

@@ -57,6 +57,7 @@ class DbApiHook(BaseHook):
     conn_name_attr = None
     default_conn_name = "default_conn_id"
     conn_type = None
+    hook_name = None
     supports_autocommit = False
 
     def __init__(self, *args, schema=None, log_sql=True, **kwargs):
@@ -76,6 +77,10 @@ class DbApiHook(BaseHook):
         """The connection's id."""
         return getattr(self, self.conn_name_attr)
 
+    def _updraft_settings(self):
+        """What the hook was made with that goes over its connection: `schema`, `options`."""
+        return {}
+
     def run(
         self,
         sql: str | Iterable[str],
@@ -85,38 +90,52 @@ class DbApiHook(BaseHook):
         split_statements: bool = False,
         return_last: bool = True,
     ) -> Any:
-        """Run one statement or several, and commit.
+        """Run one statement or several; each is committed when it has run.
 
         :param sql: The statement, or a list of them.
-        :param autocommit: Without effect here: each statement is committed when it has run.
+        :param autocommit: Without effect: every statement is committed.
         :param parameters: Values for placeholders; write the values into the statement instead.
         :param handler: A function that is given the cursor and makes the result.
-        :param split_statements: Split the text into statements first.
-        :param return_last: Give the result of the last statement only.
+        :param split_statements: Split one text into statements first; pass a list of statements instead.
+        :param return_last: Give the result of the last statement of a text that was split.
         """
         if parameters:
             raise ValueError("parameters are not taken by the worker's databases yet: write the values into the SQL")
-        statements = [sql] if isinstance(sql, str) else list(sql)
         if split_statements:
             raise ValueError("split_statements is not done by the worker: pass a list of statements")
-        if not statements:
+        obstacle = self._updraft_obstacle()
+        if obstacle is not None:
+            raise ValueError(f"{type(self).__name__} does not run on this worker: it {obstacle}")
+        statements = [sql] if isinstance(sql, str) else list(sql)
+        if not any(statement.strip() for statement in statements):
             raise ValueError("List of SQL statements is empty")
         results = []
+        self.descriptions = []
         for statement in statements:
-            if self.log_sql:
-                self.log.info("Running statement: %s, parameters: %s", statement, parameters)
-            answer = ask("sql", self.get_conn_id(), conn_type=self.conn_type, statements=[statement])
-            results.append(handler(_Cursor(answer)) if handler is not None else None)
+            answer = ask(
+                "sql",
+                self.get_conn_id(),
+                conn_type=self.conn_type,
+                statements=[statement],
+                log_sql=bool(self.log_sql),
+                **self._updraft_settings(),
+            )
+            if handler is not None:
+                cursor = _Cursor(answer)
+                self.descriptions.append(cursor.description)
+                results.append(handler(cursor))
         if handler is None:
             return None
-        return results[-1] if return_last or isinstance(sql, str) else results
+        return results[0] if isinstance(sql, str) else results
 
-    def get_records(
-        self, sql: str | list[str], parameters: Iterable | Mapping[str, Any] | None = None
-    ) -> Any:
+    def _updraft_obstacle(self):
+        """Why the hook, as it was made, can't run here; None when it can."""
+        return None
+
+    def get_records(self, sql: str | list[str], parameters: Iterable | Mapping[str, Any] | None = None) -> Any:
         """Run a statement and give all rows.
 
-        :param sql: The statement, or a list of them; the rows of the last are given.
+        :param sql: The statement, or a list of them; then the rows of each are given.
         :param parameters: Values for placeholders; write the values into the statement instead.
         """
         return self.run(sql=sql, parameters=parameters, handler=fetch_all_handler)
@@ -124,24 +143,27 @@ class DbApiHook(BaseHook):
     def get_first(self, sql: str | list[str], parameters: Iterable | Mapping[str, Any] | None = None) -> Any:
         """Run a statement and give the first row.
 
-        :param sql: The statement, or a list of them; the row of the last is given.
+        :param sql: The statement, or a list of them; then the first row of each is given.
         :param parameters: Values for placeholders; write the values into the statement instead.
         """
         return self.run(sql=sql, parameters=parameters, handler=fetch_one_handler)
 
-    @not_here("data frames need pandas or polars")
-    def get_df(self, sql, parameters=None, *, df_type="pandas", **kwargs):
-        """Gives a data frame, on Python workers."""
-        raise RuntimeError(
-            "get_df needs pandas or polars, which the worker does not have; use get_records, or send the task to a "
-            "queue that a Python worker serves"
-        )
+    @property
+    def last_description(self):
+        """The columns of the last statement that was given a handler."""
+        return self.descriptions[-1] if getattr(self, "descriptions", None) else None
 
-    get_pandas_df = get_df
+    def test_connection(self):
+        """Can the database be reached?"""
+        try:
+            self.get_first("SELECT 1")
+        except Exception as error:
+            return False, str(error)
+        return True, "Connection successfully tested"
 
-    @not_here("a connection object of a Python driver")
-    def get_conn(self):
-        """Gives a driver's connection, on Python workers."""
-        raise RuntimeError("the worker has no Python driver: use get_records, get_first or run")
-
-    get_cursor = get_sqlalchemy_engine = get_conn
+    get_df = get_df_by_chunks = not_here("needs pandas or polars, which the worker does not have")
+    get_pandas_df = get_pandas_df_by_chunks = get_df
+    get_conn = get_cursor = not_here("hands out the connection object of a Python driver")
+    get_sqlalchemy_engine = get_uri = not_here("needs SQLAlchemy")
+    insert_rows = not_here("writes rows through a Python driver")
+    bulk_load = bulk_dump = not_here("reads or writes files of the worker")
