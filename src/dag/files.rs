@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// What the interpreter may read.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct ReadableFiles {
     roots: Vec<PathBuf>,
     /// Folders on the way to a root, whose existence is no secret: `Path.resolve()` looks at each of them.
     above: Vec<PathBuf>,
+    /// Resolved roots that are open for a while.
+    lent: RwLock<Vec<PathBuf>>,
     open: Mutex<Descriptors>,
 }
 
@@ -62,6 +64,7 @@ impl ReadableFiles {
             cwd,
             roots,
             above,
+            lent: RwLock::default(),
             open: Mutex::default(),
         }
     }
@@ -106,8 +109,36 @@ impl ReadableFiles {
         }
     }
 
+    /// Opens a folder for a while, with every symbolic link followed already.
+    pub fn lend(&self, folder: PathBuf) {
+        self.lent().push(folder);
+    }
+
+    /// Ends what `lend` began. What is open stays open.
+    pub fn take_back(&self, folder: &Path) {
+        let mut lent = self.lent();
+        if let Some(index) = lent.iter().position(|known| known == folder) {
+            lent.swap_remove(index);
+        }
+    }
+
+    fn lent(&self) -> RwLockWriteGuard<'_, Vec<PathBuf>> {
+        self.lent.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_inside(&self, resolved: &Path) -> bool {
-        self.roots.iter().any(|root| resolved.starts_with(root))
+        let lent = self.lent.read().unwrap_or_else(PoisonError::into_inner);
+        self.roots
+            .iter()
+            .chain(lent.iter())
+            .any(|root| resolved.starts_with(root))
+    }
+
+    /// Is the path a folder on the way to a root?
+    fn is_above(&self, path: &Path) -> bool {
+        let path = self.cwd.join(path);
+        let lent = self.lent.read().unwrap_or_else(PoisonError::into_inner);
+        self.above.contains(&path) || lent.iter().any(|root| root.starts_with(&path))
     }
 
     /// A path that can't be resolved: the reason is told only when it would lie inside.
@@ -126,7 +157,7 @@ impl ReadableFiles {
     /// # Errors
     /// As `resolve`.
     pub fn stat(&self, path: &Path) -> Result<Metadata, FileError> {
-        if self.above.contains(&self.cwd.join(path)) {
+        if self.is_above(path) {
             return Ok(self.cwd.join(path).metadata()?);
         }
         Ok(self.resolve(path)?.metadata()?)
@@ -137,7 +168,7 @@ impl ReadableFiles {
     /// # Errors
     /// As `resolve`, but a link may point anywhere.
     pub fn lstat(&self, path: &Path) -> Result<Metadata, FileError> {
-        if self.above.contains(&self.cwd.join(path)) {
+        if self.is_above(path) {
             return Ok(self.cwd.join(path).symlink_metadata()?);
         }
         Ok(self.resolve_link(path)?.symlink_metadata()?)
@@ -148,7 +179,7 @@ impl ReadableFiles {
     /// # Errors
     /// As `lstat`.
     pub fn read_link(&self, path: &Path) -> Result<PathBuf, FileError> {
-        if self.above.contains(&self.cwd.join(path)) {
+        if self.is_above(path) {
             return Ok(self.cwd.join(path).read_link()?);
         }
         Ok(self.resolve_link(path)?.read_link()?)

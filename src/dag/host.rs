@@ -1,5 +1,7 @@
 //! What the interpreter may ask of the world around it: connections, variables, XComs, the masker. Nothing else.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -96,8 +98,30 @@ pub trait Host: Send + Sync {
         ))
     }
 
+    /// Clones the repositories of `GitSkills` (see `SkillSourceSpec::Git`) into folders of their own, in their order.
+    ///
+    /// # Errors
+    /// The text of the Python exception to raise.
+    fn clone_skills(&self, _repositories: &Value) -> Result<ClonedSkills, HostError> {
+        Err(HostError::Other(
+            "skills are cloned while a task runs, and at no other time".to_owned(),
+        ))
+    }
+
+    /// Removes what [`Host::clone_skills`] has made.
+    fn remove_skills(&self, _key: u64) {}
+
     /// One record from Python's `logging`, `print` (`logger` = `task.stdout`) or `warnings`.
     fn log(&self, record: LogRecord);
+}
+
+/// Clones that Dag code uses for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClonedSkills {
+    /// By which the host knows them.
+    pub key: u64,
+    /// The folders with the skills.
+    pub folders: Vec<PathBuf>,
 }
 
 /// Arguments of `ti.xcom_pull`; `None` means the author left them out.

@@ -8,7 +8,7 @@ pub(super) use _updraft::module_def;
 
 #[pymodule]
 mod _updraft {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::time::{Duration, Instant};
 
     use chrono::{DateTime, TimeZone};
@@ -168,6 +168,33 @@ mod _updraft {
             .hook(&request)
             .map_err(|error| raise(error, vm))?;
         Ok(answer.to_string())
+    }
+
+    /// Clones repositories of skills and lets Dag code read them: a JSON list of the key and the folders.
+    #[pyfunction]
+    fn clone_skills(repositories_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let repositories: Value = json(&repositories_json, vm)?;
+        let world = world::of(vm)?;
+        let cloned = world
+            .host
+            .clone_skills(&repositories)
+            .map_err(|error| raise(error, vm))?;
+        for folder in &cloned.folders {
+            world.files.lend(folder.clone());
+        }
+        Ok(serde_json::json!([cloned.key, cloned.folders]).to_string())
+    }
+
+    /// Ends what `clone_skills` began; takes its answer.
+    #[pyfunction]
+    fn remove_skills(cloned_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<()> {
+        let (key, folders): (u64, Vec<PathBuf>) = json(&cloned_json, vm)?;
+        let world = world::of(vm)?;
+        for folder in &folders {
+            world.files.take_back(folder);
+        }
+        world.host.remove_skills(key);
+        Ok(())
     }
 
     #[pyfunction]

@@ -1,6 +1,8 @@
 //! The Dag interpreter's view of the world: answered by the control plane.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use serde_json::{Map, Value};
 
@@ -8,8 +10,11 @@ use super::attempt::Attempt;
 use super::log::{LogLevel, TaskLogger};
 use super::native_hooks;
 use super::services::{LookupError, Services};
+use super::toolsets::{Connections, skill_source};
 use crate::control_plane::resolve::ResolveError;
-use crate::dag::host::{Host, HostError, LogRecord, XComQuery};
+use crate::dag::definitions::SkillSourceSpec;
+use crate::dag::host::{ClonedSkills, Host, HostError, LogRecord, XComQuery};
+use crate::toolset::skills::{ResolvedSkills, SkillSource, resolve_skills};
 
 /// Answers on the interpreter's thread, by requests on the runtime's.
 pub struct TaskHost {
@@ -17,6 +22,8 @@ pub struct TaskHost {
     log: TaskLogger,
     /// The try, once there is one. Not held: it holds the interpreter, which holds this.
     attempt: OnceLock<Weak<Attempt>>,
+    /// Clones that Dag code uses, and the key of the next.
+    skills: Mutex<(u64, HashMap<u64, ResolvedSkills>)>,
 }
 
 impl TaskHost {
@@ -27,6 +34,7 @@ impl TaskHost {
             services,
             log,
             attempt: OnceLock::new(),
+            skills: Mutex::default(),
         }
     }
 
@@ -122,6 +130,36 @@ impl Host for TaskHost {
             .runtime()
             .block_on(native_hooks::answer(&self.services, request))
             .map_err(|text| HostError::Other(self.mask(&text)))
+    }
+
+    fn clone_skills(&self, repositories: &Value) -> Result<ClonedSkills, HostError> {
+        let failed = |text: String| HostError::Other(self.mask(&text));
+        let specs: Vec<SkillSourceSpec> = serde_json::from_value(repositories.clone())
+            .map_err(|error| failed(error.to_string()))?;
+        let sources: Vec<SkillSource> = specs
+            .iter()
+            .map(skill_source)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        let connections = Connections(self.services.resolver.clone());
+        // No folder is among them that would lie below a base.
+        let cloned = resolve_skills(&sources, Path::new("/"), &connections);
+        let cloned = self
+            .services
+            .runtime()
+            .block_on(cloned)
+            .map_err(|error| failed(error.to_string()))?;
+        let folders = cloned.folders().to_vec();
+        let mut skills = self.skills.lock().unwrap_or_else(PoisonError::into_inner);
+        skills.0 += 1;
+        let key = skills.0;
+        skills.1.insert(key, cloned);
+        Ok(ClonedSkills { key, folders })
+    }
+
+    fn remove_skills(&self, key: u64) {
+        let mut skills = self.skills.lock().unwrap_or_else(PoisonError::into_inner);
+        skills.1.remove(&key);
     }
 
     fn log(&self, mut record: LogRecord) {

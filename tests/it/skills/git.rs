@@ -355,3 +355,67 @@ fn skills_of_folders_and_repositories_are_listed() {
     assert_eq!(listed[1]["resources"], json!([]));
     assert_eq!(listed[1]["scripts"], json!(["scripts/high.sh"]));
 }
+
+#[test]
+fn dag_code_resolves_skills_for_another_framework_and_they_are_gone_afterwards() {
+    let program = Program::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.py");
+    std::fs::create_dir_all(folder.path().join("local/ebb")).unwrap();
+    std::fs::write(folder.path().join("local/ebb/SKILL.md"), "ebb").unwrap();
+    let source = format!(
+        r#"
+from pathlib import Path
+from airflow.providers.common.ai.skills import GitSkills, resolve_skills
+from airflow.sdk import DAG, task
+
+here = Path(__file__).parent
+
+def read(folders):
+    return [sorted(path.read_text().splitlines()[-1] for path in Path(folder).rglob("SKILL.md")) for folder in folders]
+
+with DAG(dag_id="made"):
+    @task
+    def go():
+        private = GitSkills(repo_url="{private}", conn_id="skills", path="skills")
+        with resolve_skills([here / "local", private, GitSkills(repo_url="{open}")]) as folders:
+            found = read(folders)
+            clone = folders[1]
+        failed = []
+        for ask in (
+            lambda: (Path(clone) / "tides/SKILL.md").read_text(),
+            lambda: resolve_skills([3]).__enter__(),
+            lambda: resolve_skills([GitSkills(repo_url="{private}")]).__enter__(),
+        ):
+            try:
+                failed.append(ask())
+            except Exception as error:
+                failed.append(f"{{type(error).__name__}}: {{error}}")
+        with resolve_skills([private]):
+            raise KeyError([found, failed])
+    go()
+"#,
+        private = https("private/skills.git"),
+        open = https("open/skills.git"),
+    );
+    std::fs::write(&file, source).unwrap();
+    let output = program
+        .command(token())
+        .args(["run", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(program.leftovers(), Vec::<std::path::PathBuf>::new());
+    let said = text(&output);
+    assert!(!said.contains(TOKEN), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = report["tasks"][0]["error"].as_str().unwrap();
+    for part in [
+        "[['ebb'], ['Run scripts/high.sh.'], ['Run scripts/high.sh.']]",
+        "may read only files of its bundle",
+        "TypeError: Unsupported skill source 'int'; expected a path or GitSkills.",
+        "RuntimeError: Failed to clone https://localhost",
+    ] {
+        assert!(error.contains(part), "{part}\n{error}");
+    }
+}

@@ -22,30 +22,13 @@ class AgentSkillsToolset(AbstractToolset):
     def _updraft_spec(self, describe):
         if type(self) is not AgentSkillsToolset:
             return None
+        from airflow.providers.common.ai.skills import describe_source
+
         return {
             "skills": {
-                "sources": [_source(source) for source in self._sources],
+                "sources": [describe_source(source) for source in self._sources],
                 "exclude_tools": sorted(str(name) for name in self._exclude_tools or ()),
                 "exclude_resources": [str(pattern) for pattern in self._exclude_resources or ()],
                 "max_retries": self._max_retries,
             }
         }
-
-
-def _source(source):
-    from airflow.providers.common.ai.skills import GitSkills
-
-    if isinstance(source, GitSkills):
-        return {
-            "git": {
-                "repo_url": str(source.repo_url),
-                "conn_id": source.conn_id or None,
-                "path": str(source.path or ""),
-                "branch": source.branch or None,
-            }
-        }
-    if hasattr(source, "__fspath__"):
-        source = source.__fspath__()
-    if isinstance(source, str):
-        return {"folder": source}
-    return {"other": type(source).__name__}
