@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::{Config, Environment};
 use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
 use crate::control_plane::resolve::Resolver;
+use crate::dag::Interpreter;
 use crate::dag::definitions::{Argument, Dag, SkillSourceSpec, Task, TaskKind, ToolsetSpec};
 use crate::secrets::{Masker, SearchPath, environment};
 use crate::task::support;
@@ -210,16 +212,21 @@ fn check_file(
     );
     Ok(
         match dag_files::load(&place, config, &resolver, runtime, &CurrentTask::default()) {
-            Ok((file, _)) => FileReport {
-                file: shown,
-                error: None,
-                unavailable_modules: file.unavailable_modules,
-                dags: file
-                    .dags
-                    .iter()
-                    .map(|dag| check_dag(dag, config.environment(), &plane))
-                    .collect(),
-            },
+            Ok((file, interpreter)) => {
+                let missing = |dag: &Dag, task: &Task| {
+                    runtime.block_on(missing_in_bodies(&interpreter, dag, task))
+                };
+                FileReport {
+                    file: shown,
+                    error: None,
+                    unavailable_modules: file.unavailable_modules,
+                    dags: file
+                        .dags
+                        .iter()
+                        .map(|dag| check_dag(dag, config.environment(), &plane, &missing))
+                        .collect(),
+                }
+            }
             Err(error) => FileReport {
                 file: shown,
                 error: Some(error.to_string()),
@@ -230,9 +237,39 @@ fn check_file(
     )
 }
 
-fn check_dag(dag: &Dag, environment: &Environment, plane: &LocalControlPlane) -> DagReport {
+/// What the functions of a task need that is not here, as one sentence; `None` when nothing is seen to be missing.
+async fn missing_in_bodies(interpreter: &Interpreter, dag: &Dag, task: &Task) -> Option<String> {
+    let request = serde_json::json!({"dag_id": dag.dag_id, "task_id": task.task_id});
+    let missing = match interpreter.step("needs", &request).await {
+        Ok(missing) => missing,
+        Err(error) => {
+            eprintln!(
+                "warning: what the functions of task {} need could not be seen: {error}",
+                task.task_id
+            );
+            return None;
+        }
+    };
+    let parts: Vec<String> = missing
+        .as_array()?
+        .iter()
+        .map(|item| {
+            let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+            let line = item.get("line").and_then(Value::as_u64).unwrap_or_default();
+            format!("{} ({}:{line})", text("what"), text("file"))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("its code needs {}", parts.join("; ")))
+}
+
+fn check_dag(
+    dag: &Dag,
+    environment: &Environment,
+    plane: &LocalControlPlane,
+    missing: &dyn Fn(&Dag, &Task) -> Option<String>,
+) -> DagReport {
     let tasks = dag.tasks.iter().map(|task| {
-        let reason = support::obstacle(task);
+        let reason = support::obstacle(task).or_else(|| missing(dag, task));
         TaskReport {
             task_id: task.task_id.clone(),
             operator: task.operator.clone(),
@@ -275,6 +312,15 @@ fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static s
             }
         }
         _ => {
+            if let ToolsetSpec::Python { templated, .. } = toolset {
+                // Of a hook.
+                named.extend(
+                    templated
+                        .iter()
+                        .filter(|(name, _)| name == "conn_id")
+                        .filter_map(|(_, value)| literal("conn_id", value)),
+                );
+            }
             for inner in toolset.inner() {
                 toolset_connections(inner, named);
             }

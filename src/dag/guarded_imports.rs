@@ -109,13 +109,14 @@ impl Guarded {
     }
 }
 
-fn catches_import_error(handler: &ast::ExceptHandler) -> bool {
+/// Does the handler catch ImportError, or more?
+pub(super) fn catches_import_error(handler: &ast::ExceptHandler) -> bool {
     let ast::ExceptHandler::ExceptHandler(handler) = handler;
     handler.type_.as_deref().is_none_or(names_import_error)
 }
 
 /// `with suppress(ImportError):`
-fn suppresses_import_error(item: &ast::WithItem) -> bool {
+pub(super) fn suppresses_import_error(item: &ast::WithItem) -> bool {
     match &item.context_expr {
         Expr::Call(call) => {
             name(&call.func) == Some("suppress")

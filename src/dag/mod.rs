@@ -4,6 +4,7 @@ pub mod definitions;
 mod error;
 mod files;
 mod frozen;
+mod function_names;
 mod guarded_imports;
 pub mod host;
 mod interpreter;

@@ -19,6 +19,7 @@ mod _updraft {
     use serde_json::Value;
 
     use crate::airflow::config::is_sensitive;
+    use crate::dag::function_names;
     use crate::dag::guarded_imports;
     use crate::dag::host::{HostError, LogRecord, XComQuery};
     use crate::dag::nesting;
@@ -231,21 +232,36 @@ mod _updraft {
         Ok(world::of(vm)?.bundle_root.to_string_lossy().into_owned())
     }
 
+    /// Text of a file that Dag code may read, if it can be read.
+    fn source_of(path: &PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
+        let path = world::of(vm)?.files.resolve(Path::new(path.as_str()));
+        Ok(path
+            .ok()
+            .and_then(|path| std::fs::read_to_string(path).ok()))
+    }
+
     /// Line numbers that stand in a `try` (or `suppress`) that catches ImportError, as a JSON list.
     ///
     /// A file that can't be read or parsed has none: whoever imports it says so better.
     #[pyfunction]
     fn caught_imports(path: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
-        let world = world::of(vm)?;
-        let source = world
-            .files
-            .resolve(Path::new(path.as_str()))
-            .ok()
-            .and_then(|path| std::fs::read_to_string(path).ok());
-        let lines = source
+        let lines = source_of(&path, vm)?
             .map(|source| guarded_imports::lines(&source))
             .unwrap_or_default();
         Ok(serde_json::json!(lines).to_string())
+    }
+
+    /// What the body of a function asks for (see `function_names`), as JSON; None when it is not found.
+    #[pyfunction]
+    fn function_names(
+        path: PyUtf8StrRef,
+        name: PyUtf8StrRef,
+        line: u32,
+        vm: &VirtualMachine,
+    ) -> PyResult<Option<String>> {
+        let found = source_of(&path, vm)?
+            .and_then(|source| function_names::of(&source, name.as_str(), line));
+        Ok(found.map(|found| serde_json::json!(found).to_string()))
     }
 
     /// What a time zone says at a moment (seconds since 1970): the standard offset and what summer time adds, in

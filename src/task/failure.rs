@@ -124,7 +124,9 @@ impl Failure {
             Meaning::DownstreamSkipped
         } else if is("AirflowRescheduleException") {
             Meaning::Rescheduled
-        } else if is("AirflowFailException")
+        } else if error.is("updraft_unavailable.NotHereError")
+            || error.is("updraft_unavailable.UnavailableModuleError")
+            || is("AirflowFailException")
             || is("AirflowSensorTimeout")
             || is("AirflowTaskTerminated")
         {

@@ -24,4 +24,5 @@ mod sql_against_sqlite;
 mod sql_corpus;
 mod sql_generated;
 mod sql_hostile;
+mod task_bodies;
 mod task_process;

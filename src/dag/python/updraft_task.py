@@ -264,3 +264,10 @@ def _exception(described):
     import updraft_failure
 
     return updraft_failure.kept(described["kept"]) or updraft_failure.like(described["class"], described["message"])
+
+
+def needs(request):
+    """What a task's functions need and have not: for `updraft check`."""
+    import updraft_needs
+
+    return updraft_needs.of_task(request["dag_id"], request["task_id"])

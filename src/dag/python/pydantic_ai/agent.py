@@ -1,8 +1,15 @@
 """`Agent`: can be made in a Dag file; only the worker's own agent tasks run."""
 
-_NOT_HERE = (
-    "an Agent can't be run from Dag code here: use AgentOperator or @task.agent, or run this task on a Python worker"
-)
+
+def _refuse():
+    from updraft_source import user_location
+    from updraft_unavailable import NotHereError
+
+    where = user_location()
+    raise NotHereError(
+        f"an Agent can't be run from Dag code here ({where['file']}:{where['line']}): use AgentOperator or @task.agent, "
+        "or send this task to a queue that a Python worker serves"
+    )
 
 
 class Agent:
@@ -74,14 +81,14 @@ class Agent:
 
     async def run(self, *args, **kwargs):
         """Not available."""
-        raise RuntimeError(_NOT_HERE)
+        _refuse()
 
     def run_sync(self, *args, **kwargs):
         """Not available."""
-        raise RuntimeError(_NOT_HERE)
+        _refuse()
 
     def run_stream(self, *args, **kwargs):
         """Not available."""
-        raise RuntimeError(_NOT_HERE)
+        _refuse()
 
     iter = run_stream
