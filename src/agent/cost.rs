@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// An amount of money in units of 10⁻¹² US dollars: the price tables are per million tokens with at most six places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// As JSON it is text in plain decimal notation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Cost(pub i128);
 
 /// How many of a [`Cost`]'s units make a dollar.
@@ -20,6 +25,20 @@ impl fmt::Display for Cost {
             "" => write!(f, "{sign}{whole}"),
             fraction => write!(f, "{sign}{whole}.{fraction}"),
         }
+    }
+}
+
+impl From<Cost> for String {
+    fn from(cost: Cost) -> Self {
+        cost.to_string()
+    }
+}
+
+impl TryFrom<String> for Cost {
+    type Error = MalformedCost;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

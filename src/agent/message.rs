@@ -1,16 +1,18 @@
 //! The messages of a run, as pydantic-ai names them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One message of the exchange with a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Message {
     Request(ModelRequest),
     Response(Box<ModelResponse>),
 }
 
 /// What goes to the model: prompts and tool results.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelRequest {
     pub parts: Vec<RequestPart>,
     /// The system prompt and toolset instructions, one entry each. Only the newest request's are sent.
@@ -18,7 +20,8 @@ pub struct ModelRequest {
 }
 
 /// One part of a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RequestPart {
     /// The user's prompt: text, or content items as JSON.
     UserPrompt(UserContent),
@@ -29,7 +32,8 @@ pub enum RequestPart {
 }
 
 /// What a user says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum UserContent {
     Text(String),
     /// Several pieces of text, sent as content parts.
@@ -37,7 +41,7 @@ pub enum UserContent {
 }
 
 /// The result of a tool call, as the model sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolReturn {
     pub tool_name: String,
     pub tool_call_id: String,
@@ -46,7 +50,8 @@ pub struct ToolReturn {
 }
 
 /// How a tool call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
     Success,
     /// The model is told what was wrong and may call again; counts against the tool's retries.
@@ -56,7 +61,8 @@ pub enum ToolOutcome {
 }
 
 /// What a model answered.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ModelResponse {
     pub parts: Vec<ResponsePart>,
     pub usage: super::usage::RequestUsage,
@@ -75,7 +81,8 @@ pub struct ModelResponse {
 }
 
 /// One part of a response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResponsePart {
     Text(String),
     Thinking(Thinking),
@@ -83,7 +90,8 @@ pub enum ResponsePart {
 }
 
 /// What a model thought before it answered. It goes back only to the provider it came from, in the field it came in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Thinking {
     pub content: String,
     /// The field of the response that held it: `reasoning_content`, `reasoning`.
@@ -92,7 +100,8 @@ pub struct Thinking {
 }
 
 /// A call that the model wants made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ToolCall {
     pub tool_name: String,
     /// The arguments as the model wrote them: usually, not always, a JSON object.

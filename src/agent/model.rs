@@ -66,6 +66,9 @@ pub enum ModelError {
     /// The answer made no sense.
     #[error("{0}")]
     UnexpectedBehavior(String),
+    /// The run asks otherwise than the recording that answers in the model's place.
+    #[error("{0}")]
+    Replay(String),
     /// The connection, the model id or the settings can't be used.
     #[error("{0}")]
     Configuration(String),

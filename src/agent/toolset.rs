@@ -1,12 +1,13 @@
 //! The trait that every toolset implements.
 
 use async_trait::async_trait;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments;
 
 /// A tool as the model sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolDefinition {
     pub name: String,
     pub description: Option<String>,

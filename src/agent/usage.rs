@@ -2,12 +2,14 @@
 
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::cost::{Cost, MalformedCost};
 
 /// Tokens of one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RequestUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,

@@ -10,5 +10,6 @@ pub mod openai_chat;
 mod openai_profile;
 mod openai_schema;
 mod prices;
+pub mod recording;
 pub mod resolve;
 pub mod scripted;

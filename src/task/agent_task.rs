@@ -1,12 +1,12 @@
 //! Agent tasks (`AgentOperator`, `@task.agent`): the model, the toolsets, the run, and what it leaves in Airflow.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::agent_model;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::failure::Failure;
@@ -15,21 +15,15 @@ use super::toolsets;
 use super::usage_limits::usage_limits;
 use crate::agent::message::UserContent;
 use crate::agent::{
-    Agent, AgentError, Model, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry,
+    Agent, AgentError, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry,
 };
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
-use crate::control_plane::resolve::ResolveError;
 use crate::dag::definitions::{AgentTask, FunctionCall, ToolsetSpec};
-use crate::model::resolve::{ModelChoice, resolve};
-use crate::model::scripted::Scripted;
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
 pub const LOGGER: &str =
     "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
-
-/// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
-pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
 
 /// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
 const USAGE_KEY: &str = "__commonai_usage__";
@@ -76,9 +70,10 @@ pub async fn run(
         None => RunUsage::default(),
     };
     let params = AgentParams::of(rendered.field("agent_params"))?;
+    let chosen = agent_model::choose(attempt, &rendered, cancel.clone()).await?;
     let agent = Agent {
         name: params.name,
-        model: model(services, &rendered, cancel.clone()).await?,
+        model: chosen.model,
         toolsets: toolsets::build(attempt, &rendered, params.retries, task.enable_tool_logging)?,
         instructions: text_field(&rendered, "system_prompt")?.unwrap_or_default(),
         settings: params.settings,
@@ -94,7 +89,13 @@ pub async fn run(
         cancel,
         telemetry,
     };
-    let outcome = agent.run(input).await;
+    let mut outcome = agent.run(input).await;
+    if let (Ok(_), Some(left)) = (
+        &outcome.output,
+        chosen.replay.and_then(|replay| replay.left_over()),
+    ) {
+        outcome.output = Err(ModelError::Replay(left).into());
+    }
     if let Some(budget) = &budget {
         budget.save(&outcome.usage).await;
     }
@@ -219,7 +220,7 @@ fn prompt(value: &Value) -> Result<UserContent, Failure> {
     }
 }
 
-fn text_field(rendered: &Rendered, name: &str) -> Result<Option<String>, Failure> {
+pub(super) fn text_field(rendered: &Rendered, name: &str) -> Result<Option<String>, Failure> {
     match rendered.field(name) {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),
@@ -308,80 +309,6 @@ impl AgentParams {
         }
         Ok(params)
     }
-}
-
-/// A path as people write it: from the current folder, when it lies under it.
-fn from_here(path: &Path) -> &Path {
-    std::env::current_dir()
-        .ok()
-        .and_then(|here| path.strip_prefix(here).ok())
-        .unwrap_or(path)
-}
-
-async fn model(
-    services: &Services,
-    rendered: &Rendered,
-    cancel: CancellationToken,
-) -> Result<Arc<dyn Model>, Failure> {
-    let Some(llm_conn_id) = text_field(rendered, "llm_conn_id")? else {
-        return Err(Failure::new(
-            "ValueError",
-            "llm_conn_id must be text, and is None",
-        ));
-    };
-    let model_id = text_field(rendered, "model_id")?;
-    let environment = services.config.environment();
-    if let Some(transcript) = environment.get(TRANSCRIPT_VARIABLE)
-        && matches!(
-            services.resolver.connection(&llm_conn_id).await,
-            Err(ResolveError::ConnectionNotFound(_))
-        )
-    {
-        say!(
-            "Connection {llm_conn_id} is not defined: the scripted model answers from {}",
-            from_here(Path::new(transcript)).display()
-        );
-        return scripted(Path::new(transcript), services);
-    }
-    let fallbacks = rendered.field("fallback_conn_ids");
-    let choice = ModelChoice {
-        llm_conn_id: &llm_conn_id,
-        model_id: model_id.as_deref(),
-        fallback_conn_ids: (!fallbacks.is_null()).then_some(fallbacks),
-    };
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(agent_failure(&AgentError::Cancelled)),
-        model = resolve(choice, &services.resolver, environment) => model.map_err(|error| {
-            use crate::model::resolve::ModelChoiceError;
-            match error {
-                ModelChoiceError::Connection(error) => error.into(),
-                other => Failure::of("ValueError", &other),
-            }
-        }),
-    }
-}
-
-/// A transcript may hold several, by `task_id` or `task_id[map_index]`.
-fn scripted(path: &Path, services: &Services) -> Result<Arc<dyn Model>, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::new(
-            "ValueError",
-            format!("the transcript {} can't be used: {error}", path.display()),
-        )
-        .for_good()
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
-    let whole: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
-    let ti = &services.ti;
-    let own = whole
-        .get(format!("{}[{}]", ti.task_id, ti.map_index))
-        .or_else(|| whole.get(&ti.task_id))
-        .filter(|_| whole.get("turns").is_none())
-        .unwrap_or(&whole);
-    let model = Scripted::from_text(&own.to_string(), &path.display().to_string())
-        .map_err(|error| unreadable(&error))?;
-    Ok(Arc::new(model))
 }
 
 async fn push_metadata(
@@ -535,7 +462,7 @@ impl Budget<'_> {
 }
 
 /// A run's failure under the name of pydantic-ai's exception.
-fn agent_failure(error: &AgentError) -> Failure {
+pub(super) fn agent_failure(error: &AgentError) -> Failure {
     let class = match error {
         AgentError::UsageLimitExceeded(_) => "UsageLimitExceeded",
         AgentError::Model(ModelError::Http { status, .. }) => match *status {
@@ -557,6 +484,9 @@ fn agent_failure(error: &AgentError) -> Failure {
         AgentError::Tool(_) => return Failure::new("RuntimeError", error.to_string()),
         AgentError::Model(ModelError::Configuration(_)) => {
             return Failure::new("ValueError", error.to_string());
+        }
+        AgentError::Model(ModelError::Replay(_)) => {
+            return Failure::new("AssertionError", error.to_string()).for_good();
         }
         _ => "UnexpectedModelBehavior",
     };

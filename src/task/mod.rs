@@ -8,9 +8,10 @@
 //! | `attempt` | the task with everything it needs, and its rendered arguments |
 //! | `context`, `templates`, `arguments`, `mapping` | how arguments get their values |
 //! | `outcome` | runs the task and says what became of it |
-//! | `agent_task` | the kind of task that is not Python |
+//! | `agent_task`, `agent_model` | the kind of task that is not Python, and the model it asks |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
 
+pub mod agent_model;
 pub mod agent_task;
 pub mod arguments;
 pub mod attempt;

@@ -18,6 +18,7 @@ mod local_run;
 mod native_hooks;
 mod parity;
 mod python_toolsets;
+mod recordings;
 mod secrets_backends;
 mod skills;
 mod sql_against_sqlite;

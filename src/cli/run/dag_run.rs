@@ -1,6 +1,7 @@
 //! One local run of a Dag: its task instances in the order of their dependencies.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ use crate::supervisor::{
     FinalState, Limits, LogSink, StopReason, StopSender, SupervisedTask, TaskCommand, TaskLog,
     TaskProcess, run_task, stop_channel,
 };
-use crate::task::agent_task::TRANSCRIPT_VARIABLE;
+use crate::task::agent_model::{RECORD_VARIABLE, REPLAY_VARIABLE, TRANSCRIPT_VARIABLE};
 use crate::task::attempt::Attempt;
 use crate::task::services::Services;
 
@@ -40,9 +41,18 @@ pub struct Only {
     pub map_index: Option<i64>,
 }
 
+/// What is done with what the models are asked and answer.
+pub enum Exchange {
+    /// It is written to this file.
+    Record(PathBuf),
+    /// It comes from this file.
+    Replay(PathBuf),
+}
+
 /// Runs a Dag.
 pub struct DagRunner {
     pub dag: Dag,
+    pub exchange: Option<Exchange>,
     /// Run this alone.
     pub only: Option<Only>,
     pub logical_date: String,
@@ -377,6 +387,12 @@ impl DagRunner {
                 transcript.display().to_string(),
             ));
         }
+        let exchange = match &self.exchange {
+            None => return variables,
+            Some(Exchange::Record(path)) => (RECORD_VARIABLE, path),
+            Some(Exchange::Replay(path)) => (REPLAY_VARIABLE, path),
+        };
+        variables.push((exchange.0.to_owned(), exchange.1.display().to_string()));
         variables
     }
 

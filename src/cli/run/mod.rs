@@ -8,6 +8,7 @@ mod dag_run;
 mod display;
 mod trigger_rules;
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use anyhow::Context;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use self::dag_run::{DagRunner, Only};
+use self::dag_run::{DagRunner, Exchange, Only};
 use self::display::Display;
 use super::dag_files::{self, CurrentTask, Place};
 use crate::airflow::config::Config;
@@ -48,6 +49,13 @@ pub struct Arguments {
     /// Print one JSON object with states, XComs, errors and logs instead of a report.
     #[arg(long)]
     json: bool,
+    /// Write what the models are asked and answer to FILE: JSON lines, known secrets masked. FILE is written anew.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Let FILE answer in the models' place: no network to them, no key. A task whose agent asks otherwise than
+    /// recorded fails and says where.
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    replay: Option<PathBuf>,
     /// Show every line of the task logs.
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
@@ -175,9 +183,11 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
         Some(text) => Some(Only::find(&text, &dag)?),
         None => None,
     };
+    let exchange = exchange(arguments.record, arguments.replay)?;
     let at = arguments.logical_date.unwrap_or_else(Utc::now);
     let runner = DagRunner {
         dag,
+        exchange,
         only,
         logical_date: at.to_rfc3339_opts(SecondsFormat::Micros, true),
         run_id: format!(
@@ -204,6 +214,21 @@ fn start(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> anyhow::Res
         outln!("{}", report.to_json());
     }
     Ok(report.exit_code())
+}
+
+/// Task processes may have another working folder, so they get absolute paths.
+fn exchange(record: Option<PathBuf>, replay: Option<PathBuf>) -> anyhow::Result<Option<Exchange>> {
+    if let Some(path) = record {
+        let shown = path.display();
+        File::create(&path).with_context(|| format!("{shown} can't be written"))?;
+        let path = path.canonicalize();
+        return Ok(Some(Exchange::Record(path?)));
+    }
+    let Some(path) = replay else { return Ok(None) };
+    let found = path
+        .canonicalize()
+        .with_context(|| format!("the recording {} can't be opened", path.display()))?;
+    Ok(Some(Exchange::Replay(found)))
 }
 
 fn choose(file: DagFile, arguments: &Arguments) -> Result<Dag, WrongUsage> {
