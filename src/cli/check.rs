@@ -300,6 +300,17 @@ fn literal<'a>(used_as: &'static str, argument: &'a Argument) -> Option<(&'stati
 fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static str, &'a str)>) {
     match toolset {
         ToolsetSpec::Sql(sql) => named.extend(literal("db_conn_id", &sql.db_conn_id)),
+        ToolsetSpec::DataFusion(datafusion) => {
+            for source in &datafusion.datasource_configs {
+                if let Some(conn_id) = source
+                    .conn_id
+                    .as_deref()
+                    .filter(|_| source.uses_connection())
+                {
+                    named.push(("conn_id", conn_id));
+                }
+            }
+        }
         ToolsetSpec::Skills(skills) => {
             for source in &skills.sources {
                 if let SkillSourceSpec::Git {

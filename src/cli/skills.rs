@@ -14,9 +14,8 @@ use crate::control_plane::local::LocalControlPlane;
 use crate::control_plane::resolve::Resolver;
 use crate::secrets::{Masker, SearchPath};
 use crate::task::toolsets::Connections;
-use crate::toolset::skills::{
-    self, GitSkills, ResolvedSkills, SkillSource, list_skills, resolve_skills,
-};
+use crate::toolset::skills::{GitSkills, ResolvedSkills, SkillSource, list_skills, resolve_skills};
+use crate::toolset::work_folder;
 
 /// Works with Agent Skills: folders with a SKILL.md.
 ///
@@ -79,7 +78,7 @@ impl Sources {
             .collect();
         let here = std::env::current_dir().context("the working directory is gone")?;
         // What an earlier call that was killed has left.
-        tokio::task::spawn_blocking(skills::sweep).await?;
+        tokio::task::spawn_blocking(work_folder::sweep).await?;
         Ok(resolve_skills(&sources, &here, &Connections(resolver)).await?)
     }
 }

@@ -264,6 +264,8 @@ pub enum OutputType {
 #[serde(rename_all = "snake_case")]
 pub enum ToolsetSpec {
     Sql(SqlToolsetSpec),
+    /// `DataFusionToolset`.
+    DataFusion(DataFusionToolsetSpec),
     /// `AgentSkillsToolset`.
     Skills(SkillsToolsetSpec),
     /// `.prefixed("x")`.
@@ -345,7 +347,7 @@ impl ToolsetSpec {
             | Self::Logging { wrapped, .. } => std::slice::from_ref(wrapped),
             Self::Combined { toolsets } => toolsets,
             Self::Python { inner, .. } => inner,
-            Self::Sql(_) | Self::Skills(_) | Self::Unsupported { .. } => &[],
+            Self::Sql(_) | Self::DataFusion(_) | Self::Skills(_) | Self::Unsupported { .. } => &[],
         }
     }
 
@@ -376,6 +378,46 @@ pub struct SqlToolsetSpec {
     pub max_columns: i64,
     #[serde(default)]
     pub max_retries: Option<u32>,
+}
+
+/// Arguments of `DataFusionToolset`, with their defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataFusionToolsetSpec {
+    pub datasource_configs: Vec<DataSourceSpec>,
+    #[serde(default)]
+    pub allow_writes: bool,
+    pub max_rows: i64,
+    pub max_result_bytes: i64,
+    pub max_columns: i64,
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+}
+
+/// `DataSourceConfig`: a table over files or in a catalog.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataSourceSpec {
+    #[serde(default)]
+    pub conn_id: Option<String>,
+    pub table_name: String,
+    #[serde(default)]
+    pub uri: String,
+    #[serde(default)]
+    pub format: String,
+    #[serde(default)]
+    pub db_name: Option<String>,
+    /// `s3`, `gcs`, `azure`, `local`: as given, or from the scheme of the URI.
+    #[serde(default)]
+    pub storage_type: Option<String>,
+    #[serde(default)]
+    pub options: Vec<(String, Argument)>,
+}
+
+impl DataSourceSpec {
+    /// Is the connection looked up? Local files need none.
+    #[must_use]
+    pub fn uses_connection(&self) -> bool {
+        self.storage_type.as_deref() != Some("local")
+    }
 }
 
 /// Arguments of `AgentSkillsToolset`.

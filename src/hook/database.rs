@@ -18,6 +18,8 @@ pub enum Cell {
     Json(serde_json::Value),
     /// An array or a row value.
     List(Vec<Cell>),
+    /// Named values: a struct.
+    Object(Vec<(String, Cell)>),
 }
 
 /// A column of a table.

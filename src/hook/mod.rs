@@ -14,7 +14,7 @@ pub mod mssql;
 pub mod mysql;
 pub mod object_store;
 pub mod postgres;
-mod python_value;
+pub(crate) mod python_value;
 mod session_slot;
 pub mod slack;
 pub mod smtp;

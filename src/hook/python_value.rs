@@ -5,7 +5,7 @@
 /// `str(Decimal(text))` for a plain decimal number: digits with at most one point, no exponent.
 ///
 /// `None` when `text` is something else.
-pub(super) fn decimal(text: &str) -> Option<String> {
+pub(crate) fn decimal(text: &str) -> Option<String> {
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text),
@@ -35,7 +35,7 @@ pub(super) fn decimal(text: &str) -> Option<String> {
 }
 
 /// `str(timedelta(microseconds=...))`; `None` beyond the range of the type.
-pub(super) fn timedelta(microseconds: i128) -> Option<String> {
+pub(crate) fn timedelta(microseconds: i128) -> Option<String> {
     const DAY: i128 = 86_400_000_000;
     let days = microseconds.div_euclid(DAY);
     let rest = microseconds.rem_euclid(DAY);

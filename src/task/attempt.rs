@@ -507,7 +507,9 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                 inner: inner.clone(),
             }
         }
-        ToolsetSpec::Skills(_) | ToolsetSpec::Unsupported { .. } => toolset.clone(),
+        ToolsetSpec::DataFusion(_) | ToolsetSpec::Skills(_) | ToolsetSpec::Unsupported { .. } => {
+            toolset.clone()
+        }
     })
 }
 

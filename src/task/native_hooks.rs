@@ -123,5 +123,12 @@ fn cell(cell: &Cell) -> Value {
         }
         Cell::Json(value) => json!({ "json": value }),
         Cell::List(items) => items.iter().map(self::cell).collect(),
+        Cell::Object(entries) => {
+            let entries = entries.iter();
+            let entries: serde_json::Map<_, _> = entries
+                .map(|(name, item)| (name.clone(), self::cell(item)))
+                .collect();
+            json!({ "json": entries })
+        }
     }
 }

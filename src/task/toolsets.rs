@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use serde_json::{Value, json};
+
 use super::agent_task::LOGGER;
 use super::attempt::{Attempt, Rendered};
 use super::failure::Failure;
@@ -12,10 +14,14 @@ use crate::agent::{Retries, Toolset};
 use crate::airflow::connection::Connection;
 use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::definitions::{
-    Argument, SkillSourceSpec, SkillsToolsetSpec, SqlToolsetSpec, ToolsetSpec,
+    Argument, DataFusionToolsetSpec, DataSourceSpec, SkillSourceSpec, SkillsToolsetSpec,
+    SqlToolsetSpec, ToolsetSpec,
 };
 use crate::hook::{ConnectionError, ConnectionSource};
 use crate::toolset::combined::CombinedToolset;
+use crate::toolset::datafusion::{
+    DataFusionToolset, DataFusionToolsetConfig, DataSourceConfig, EngineSettings,
+};
 use crate::toolset::filtered::FilteredToolset;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
@@ -114,6 +120,14 @@ impl Builder {
                     .map_err(|error| Failure::of("ValueError", &error))?;
                 Arc::new(toolset)
             }
+            ToolsetSpec::DataFusion(datafusion) => {
+                let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
+                let config = datafusion_config(datafusion)?;
+                let settings = self.engine_settings()?;
+                let toolset = DataFusionToolset::new(config, settings, connections, mask)
+                    .map_err(|error| Failure::of("ValueError", &error))?;
+                Arc::new(toolset)
+            }
             ToolsetSpec::Skills(skills) => {
                 let is_secret = |text: &str| masker.mask_str(text) != text;
                 let config = skills_config(skills, &self.dag_folder)?;
@@ -172,6 +186,26 @@ impl Builder {
         })
     }
 
+    fn engine_settings(&self) -> Result<EngineSettings, Failure> {
+        let config = &self.services.config;
+        let mut settings = EngineSettings::new(config.environment().clone());
+        let key = "datafusion_memory_limit";
+        let limit = config
+            .text("updraft", key)
+            .map_err(|error| Failure::of("AirflowConfigException", &error))?;
+        if let Some(limit) = limit {
+            let mebibytes: Option<usize> = limit.trim().parse().ok();
+            settings.memory_limit = mebibytes
+                .and_then(|limit| limit.checked_mul(1 << 20))
+                .filter(|limit| *limit > 0)
+                .ok_or_else(|| {
+                    let text = format!("[updraft] {key} must be a number of MiB, not {limit:?}");
+                    Failure::new("AirflowConfigException", text)
+                })?;
+        }
+        Ok(settings)
+    }
+
     fn python_side(&self) -> Result<PythonSide, Failure> {
         self.python
             .clone()
@@ -194,6 +228,62 @@ fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {
         max_columns: spec.max_columns,
         max_retries: spec.max_retries,
     }
+}
+
+fn datafusion_config(spec: &DataFusionToolsetSpec) -> Result<DataFusionToolsetConfig, Failure> {
+    let sources = spec.datasource_configs.iter().map(data_source);
+    Ok(DataFusionToolsetConfig {
+        datasource_configs: sources.collect::<Result<_, _>>()?,
+        allow_writes: spec.allow_writes,
+        max_rows: spec.max_rows,
+        max_result_bytes: spec.max_result_bytes,
+        max_columns: spec.max_columns,
+        max_retries: spec.max_retries,
+    })
+}
+
+fn data_source(spec: &DataSourceSpec) -> Result<DataSourceConfig, Failure> {
+    let options = spec.options.iter().map(|(name, argument)| {
+        let value = option_value(argument).ok_or_else(|| {
+            let text = format!(
+                "option {name:?} of the source {:?} can't be used here: it needs the Python library it comes from",
+                spec.table_name
+            );
+            Failure::new("NotImplementedError", text).for_good()
+        })?;
+        Ok((name.clone(), value))
+    });
+    Ok(DataSourceConfig {
+        conn_id: spec.conn_id.clone().unwrap_or_default(),
+        table_name: spec.table_name.clone(),
+        uri: spec.uri.clone(),
+        format: spec.format.clone(),
+        db_name: spec.db_name.clone(),
+        storage_type: spec.storage_type.clone(),
+        options: options.collect::<Result<_, Failure>>()?,
+    })
+}
+
+/// An option as plain data. pyarrow is not there when a Dag loads: a type of its is known by the name it was asked for.
+fn option_value(argument: &Argument) -> Option<Value> {
+    Some(match argument {
+        Argument::Null => Value::Null,
+        Argument::Bool(value) => (*value).into(),
+        Argument::Number(number) => Value::Number(number.clone()),
+        Argument::String(text) => text.as_str().into(),
+        Argument::List(items) | Argument::Tuple(items) | Argument::Set(items) => items
+            .iter()
+            .map(option_value)
+            .collect::<Option<Vec<_>>>()?
+            .into(),
+        Argument::Object { repr, .. } => {
+            let call = repr
+                .strip_prefix("<unavailable pyarrow.")?
+                .strip_suffix('>')?;
+            json!({ "pyarrow": call })
+        }
+        Argument::Dict(_) | Argument::Time { .. } | Argument::XCom { .. } => return None,
+    })
 }
 
 /// A source as the toolset takes it.

@@ -1,6 +1,7 @@
 //! Toolsets: what an agent may call. One folder or file each; wrappers are toolsets around toolsets.
 
 pub mod combined;
+pub mod datafusion;
 pub mod filtered;
 pub mod logging;
 pub mod masking;
@@ -8,3 +9,4 @@ pub mod prefixed;
 pub mod renamed;
 pub mod skills;
 pub mod sql;
+pub mod work_folder;

@@ -21,7 +21,7 @@ use crate::airflow::edge::{
 };
 use crate::supervisor::heartbeat::stop_task;
 use crate::supervisor::{StopReason, StopSender, stop_channel};
-use crate::toolset::skills;
+use crate::toolset::work_folder;
 
 /// How long the worker tries to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(10);
@@ -137,9 +137,9 @@ pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), Worke
     end
 }
 
-/// Removes what killed task processes have left of skills, beside everything else.
+/// Removes what killed task processes have left, beside everything else.
 fn sweep_leftovers() {
-    drop(tokio::task::spawn_blocking(skills::sweep));
+    drop(tokio::task::spawn_blocking(work_folder::sweep));
 }
 
 fn patience() -> ExponentialBackoff {

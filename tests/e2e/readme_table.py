@@ -79,6 +79,8 @@ with DAG(dag_id="readme_table", schedule=None):
     agent("object_storage_toolset", toolsets=[ObjectStorageToolset("file:///data")])
     source = DataSourceConfig(conn_id="files", table_name="t", uri="file:///data/t.csv", format="csv")
     agent("datafusion_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])
+    source = DataSourceConfig(conn_id="catalog", table_name="t", db_name="d", format="iceberg")
+    agent("iceberg_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])
     agent("mcp_toolset", toolsets=[MCPToolset("mcp")])
     agent("skills_toolset", toolsets=[AgentSkillsToolset(sources=["/skills"])])
     agent("function_toolset", toolsets=[FunctionToolset(tools=[tool])])

@@ -14,6 +14,7 @@ mod dag_files;
 mod dag_host;
 mod dag_packages;
 mod databases;
+mod datafusion;
 mod local_run;
 mod native_hooks;
 mod parity;

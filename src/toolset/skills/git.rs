@@ -20,11 +20,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::SkillsError;
 use super::host_keys::{Checking, HostKeys};
 use super::source::{GitSkills, check_path};
-use super::work_folder::WorkFolder;
 use crate::airflow::connection::Connection;
 use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_str;
 use crate::hook::ConnectionSource;
+use crate::toolset::work_folder::WorkFolder;
 
 /// How long a clone may take, checkout included.
 const TIMEOUT: Duration = Duration::from_secs(120);

@@ -12,7 +12,6 @@ mod manifest;
 mod script;
 mod source;
 mod tools;
-mod work_folder;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,14 +25,13 @@ use tokio::sync::Mutex;
 pub use self::manifest::ManifestError;
 pub use self::script::ScriptError;
 pub use self::source::{GitSkills, ResolvedSkills, SkillSource, resolve_skills};
-pub use self::work_folder::sweep;
 
 use self::catalogue::Skill;
 use self::script::Place;
-use self::work_folder::WorkFolder;
 use crate::agent::{ToolDefinition, ToolError, Toolset, arguments};
 use crate::airflow::python_text::repr_str;
 use crate::hook::{ConnectionError, ConnectionSource, blocking};
+use crate::toolset::work_folder::WorkFolder;
 
 /// The arguments of `AgentSkillsToolset`.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::SkillsError;
 use super::git;
-use super::work_folder::WorkFolder;
 use crate::hook::ConnectionSource;
+use crate::toolset::work_folder::WorkFolder;
 
 /// Skills in a git repository: `GitSkills` of the Dag file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 mod allow_list;
 pub mod guard;
-mod query_result;
-mod schema_result;
-mod tools;
+pub(super) mod query_result;
+pub(super) mod schema_result;
+pub(super) mod tools;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -296,7 +296,7 @@ impl Toolset for SqlToolset {
 }
 
 /// Secrets are replaced before the JSON is made: inside it a password with a quote in it would not be recognised.
-fn masked(value: Value, mask: &Mask) -> Value {
+pub(super) fn masked(value: Value, mask: &Mask) -> Value {
     match value {
         Value::String(text) => Value::String(mask(&text)),
         Value::Array(items) => items.into_iter().map(|item| masked(item, mask)).collect(),

@@ -6,14 +6,14 @@ use crate::hook::{Cell, ResultSet};
 
 /// How much of a result the model is shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueryLimits {
+pub(in crate::toolset) struct QueryLimits {
     pub max_rows: i64,
     /// Bytes of the column names and rows; the rest of the object comes on top.
     pub max_result_bytes: i64,
 }
 
 /// Rows are kept as a prefix: the first that does not fit ends the list, so that nothing is missing in between.
-pub(super) fn render(result: &ResultSet, limits: QueryLimits, mask: &Mask) -> String {
+pub(in crate::toolset) fn render(result: &ResultSet, limits: QueryLimits, mask: &Mask) -> String {
     let QueryLimits {
         max_rows,
         max_result_bytes,
@@ -132,24 +132,37 @@ fn row_json(row: &[Cell], mask: &Mask) -> String {
         if index > 0 {
             out.push(',');
         }
-        match cell {
-            Cell::Null => out.push_str("null"),
-            Cell::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Cell::Int(value) => out.push_str(&value.to_string()),
-            Cell::Float(value) => write_json_float(&mut out, *value),
-            Cell::Text(text) => write_json_string(&mut out, &mask(text), JsonStyle::COMPACT),
-            Cell::Bytes(bytes) => {
-                let text = String::from_utf8_lossy(bytes);
-                write_json_string(&mut out, &mask(&text), JsonStyle::COMPACT);
-            }
-            Cell::Json(value) => {
-                write_json(&mut out, &masked(value.clone(), mask), JsonStyle::COMPACT);
-            }
-            Cell::List(cells) => out.push_str(&row_json(cells, mask)),
-        }
+        write_cell(&mut out, cell, mask);
     }
     out.push(']');
     out
+}
+
+fn write_cell(out: &mut String, cell: &Cell, mask: &Mask) {
+    match cell {
+        Cell::Null => out.push_str("null"),
+        Cell::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Cell::Int(value) => out.push_str(&value.to_string()),
+        Cell::Float(value) => write_json_float(out, *value),
+        Cell::Text(text) => write_json_string(out, &mask(text), JsonStyle::COMPACT),
+        Cell::Bytes(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            write_json_string(out, &mask(&text), JsonStyle::COMPACT);
+        }
+        Cell::Json(value) => {
+            write_json(out, &masked(value.clone(), mask), JsonStyle::COMPACT);
+        }
+        Cell::List(cells) => out.push_str(&row_json(cells, mask)),
+        Cell::Object(entries) => {
+            let mut object = Object::default();
+            for (name, cell) in entries {
+                let mut json = String::new();
+                write_cell(&mut json, cell, mask);
+                object.raw(&mask(name), &json);
+            }
+            out.push_str(&object.close());
+        }
+    }
 }
 
 /// A JSON object written in order. Values are text already, because floats here may be `NaN`, which no JSON value is.
@@ -171,7 +184,7 @@ impl Object {
     }
 
     fn close(mut self) -> String {
-        self.0.push('}');
+        self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
         self.0
     }
 }

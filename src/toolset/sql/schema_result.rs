@@ -15,13 +15,13 @@ const SAMPLE_COLUMNS: usize = 20;
 
 /// How many columns, and bytes of JSON, the model is shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SchemaLimits {
+pub(in crate::toolset) struct SchemaLimits {
     pub max_columns: i64,
     pub max_result_bytes: i64,
 }
 
 /// All columns whose name contains `name_contains`, if that fits.
-pub(super) fn render(
+pub(in crate::toolset) fn render(
     columns: &[Column],
     limits: SchemaLimits,
     name_contains: Option<&str>,

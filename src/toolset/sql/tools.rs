@@ -22,20 +22,21 @@ const QUERY: &str = "Execute a SQL query. Returns JSON of the form {\"columns\":
 
 /// The definitions, in the order of [`NAMES`].
 pub(super) fn definitions(max_retries: Option<u32>) -> Vec<ToolDefinition> {
-    let sql = |description: &str| {
-        json!({
-            "type": "object",
-            "properties": {"sql": {"type": "string", "description": description}},
-            "required": ["sql"],
-        })
-    };
-    let tool = |name: &str, description: &str, parameters: Value| ToolDefinition {
-        name: name.to_owned(),
-        description: Some(description.to_owned()),
-        parameters,
-        sequential: true,
+    let mut tools = common("List available table names in the database.", max_retries);
+    tools.push(tool(
+        "check_query",
+        "Validate SQL syntax without executing it.",
+        sql("SQL query to validate."),
         max_retries,
-    };
+    ));
+    tools
+}
+
+/// `list_tables`, `get_schema` and `query`: what every toolset over SQL offers.
+pub(in crate::toolset) fn common(
+    list_tables: &str,
+    max_retries: Option<u32>,
+) -> Vec<ToolDefinition> {
     let get_schema = json!({
         "type": "object",
         "properties": {
@@ -48,18 +49,33 @@ pub(super) fn definitions(max_retries: Option<u32>) -> Vec<ToolDefinition> {
         },
         "required": ["table_name"],
     });
+    let nothing = json!({"type": "object", "properties": {}});
     vec![
-        tool(
-            "list_tables",
-            "List available table names in the database.",
-            json!({"type": "object", "properties": {}}),
-        ),
-        tool("get_schema", GET_SCHEMA, get_schema),
-        tool("query", QUERY, sql("SQL query to execute.")),
-        tool(
-            "check_query",
-            "Validate SQL syntax without executing it.",
-            sql("SQL query to validate."),
-        ),
+        tool("list_tables", list_tables, nothing, max_retries),
+        tool("get_schema", GET_SCHEMA, get_schema, max_retries),
+        tool("query", QUERY, sql("SQL query to execute."), max_retries),
     ]
+}
+
+fn sql(description: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {"sql": {"type": "string", "description": description}},
+        "required": ["sql"],
+    })
+}
+
+fn tool(
+    name: &str,
+    description: &str,
+    parameters: Value,
+    max_retries: Option<u32>,
+) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        parameters,
+        sequential: true,
+        max_retries,
+    }
 }

@@ -32,10 +32,8 @@ class ConnectionConfig(Record):
 _TABLE_PROVIDERS = frozenset({"iceberg"})
 _SCHEMES = {
     "s3": StorageType.S3,
-    "s3a": StorageType.S3,
     "file": StorageType.LOCAL,
     "gs": StorageType.GCS,
-    "gcs": StorageType.GCS,
     "az": StorageType.AZURE,
     "abfs": StorageType.AZURE,
     "abfss": StorageType.AZURE,

@@ -31,3 +31,40 @@ class DataFusionToolset(AirflowToolset):
         """`sql_datafusion_` and the tables."""
         tables = (config.table_name.replace("-", "_") for config in self._datasource_configs)
         return f"sql_datafusion_{'_'.join(tables)}"
+
+    def _updraft_spec(self, describe):
+        from airflow.providers.common.sql.config import DataSourceConfig
+
+        if type(self) is not DataFusionToolset:
+            return None
+        strangers = [config for config in self._datasource_configs if not isinstance(config, DataSourceConfig)]
+        if strangers:
+            kind = f"DataFusionToolset over a {type(strangers[0]).__name__}"
+            return {"unsupported": {"class": kind, "module": type(self).__module__}}
+        if any(config.is_table_provider for config in self._datasource_configs):
+            reason = "reads an Iceberg table"
+            return {"unsupported": {"class": "DataFusionToolset", "module": type(self).__module__, "reason": reason}}
+        return {
+            "data_fusion": {
+                "datasource_configs": [_source(config) for config in self._datasource_configs],
+                "allow_writes": bool(self._allow_writes),
+                "max_rows": int(self._max_rows),
+                "max_result_bytes": int(self._max_result_bytes),
+                "max_columns": int(self._max_columns),
+                "max_retries": self._max_retries,
+            }
+        }
+
+
+def _source(config):
+    from updraft_values import argument
+
+    return {
+        "conn_id": config.conn_id,
+        "table_name": config.table_name,
+        "uri": config.uri,
+        "format": config.format,
+        "db_name": config.db_name,
+        "storage_type": argument(config.storage_type),
+        "options": [[name, argument(value)] for name, value in (config.options or {}).items()],
+    }

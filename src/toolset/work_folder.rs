@@ -1,4 +1,5 @@
-//! Private temporary folders that are gone when their owner is: clones and the scratch folders of scripts.
+//! Private temporary folders that are gone when their owner is: clones of skills, the scratch folders of their scripts,
+//! what a query spills.
 //!
 //! A folder's owner holds a lock on it. Whatever ends the owner, SIGKILL too, ends the lock; so a folder without a lock
 //! is left over and [`sweep`] may remove it, also where several workers or containers share one temporary folder.
@@ -8,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-const PREFIX: &str = "updraft_skills_";
+const PREFIX: &str = "updraft_task_";
 
 /// A temporary folder with mode 0700, removed when it is dropped.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ fn open_up(folder: &Path) {
     }
 }
 
-/// Removes what processes that were killed have left of skills: clones, and what scripts wrote. Blocks.
+/// Removes what processes that were killed have left. Blocks.
 pub fn sweep() {
     sweep_below(&std::env::temp_dir());
 }
@@ -146,7 +147,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let owned = WorkFolder::below(parent.path()).unwrap();
         let left = parent.path().join(format!("{PREFIX}left"));
-        let foreign = parent.path().join("airflow_skills_other");
+        let foreign = parent.path().join("airflow_task_other");
         fs::create_dir_all(left.join("clone/.git")).unwrap();
         fs::create_dir(&foreign).unwrap();
         let link = parent.path().join(format!("{PREFIX}link"));

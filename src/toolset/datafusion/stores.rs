@@ -1,0 +1,362 @@
+//! The object store of a source: its connection decides about credentials, by the rules of the Python engine.
+//!
+//! The connection is read where all stores are opened, in [`crate::hook::object_store`]. What stands here are the
+//! refusals that only this engine has, and the names under which DataFusion finds a store.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use serde_json::{Map, Value};
+
+use super::source::{DataSourceConfig, StorageType};
+use crate::airflow::config::Environment;
+use crate::airflow::connection::{Connection, MalformedConnection};
+use crate::airflow::python_text::repr_str;
+use crate::hook::object_store::{self as stores, Location, StoreError};
+use crate::hook::{ConnectionError, ConnectionSource};
+
+const AZURE_PUBLIC_SUFFIX: &str = ".blob.core.windows.net";
+const AZURE_ACCOUNT_KEYS: [&str; 3] = [
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_MASTER_KEY",
+];
+const AZURE_CLIENT_IDS: [&str; 2] = ["AZURE_STORAGE_CLIENT_ID", "AZURE_CLIENT_ID"];
+const AZURE_CLIENT_SECRETS: [&str; 2] = ["AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET"];
+const AZURE_TENANTS: [&str; 4] = [
+    "AZURE_STORAGE_TENANT_ID",
+    "AZURE_STORAGE_AUTHORITY_ID",
+    "AZURE_TENANT_ID",
+    "AZURE_AUTHORITY_ID",
+];
+const AZURE_TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum StoreRefusal {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error(transparent)]
+    Malformed(#[from] MalformedConnection),
+    #[error("Unknown connection type {0}")]
+    UnknownType(String),
+    #[error(
+        "Connection field '{field}' is not supported for DataFusion {store} access; only {instead} are used."
+    )]
+    Field {
+        field: &'static str,
+        store: &'static str,
+        instead: &'static str,
+    },
+    #[error(
+        "The `keyfile_dict` and `key_path` fields are mutually exclusive. Please provide only one value."
+    )]
+    TwoKeys,
+    #[error(
+        "Connection extra 'tenant_id' is set for DataFusion Azure Blob Storage service-principal auth, but {0} is not."
+    )]
+    HalfPrincipal(&'static str),
+    #[error(
+        "A URL-form `sas_token` is not supported for DataFusion Azure Blob Storage access; provide the SAS token as a \
+         query string instead."
+    )]
+    SasUrl,
+    #[error(
+        "Worker environment variable(s) {0} outrank this connection's own credential for Azure Blob Storage. Unset \
+         them on the worker, or remove the credential from this connection to rely on the environment."
+    )]
+    Environment(String),
+    #[error(
+        "Connection host {0} is an emulator's address (host:port), which names no account. Put the account's name in \
+         `login`, leave `host` empty, and set AZURE_STORAGE_ENDPOINT on the worker."
+    )]
+    EmulatorHost(String),
+    #[error(
+        "Connection host {0} is no URL and no DNS name, and there is no `login` to name the account instead."
+    )]
+    NoAccount(String),
+    #[error(
+        "{0} is not in the public cloud (*{AZURE_PUBLIC_SUFFIX}). For another cloud set AZURE_STORAGE_ENDPOINT on the \
+         worker."
+    )]
+    OtherCloud(String),
+    #[error("Error while creating object store for {storage}: {source}")]
+    Store {
+        storage: &'static str,
+        source: StoreError,
+    },
+    #[error(
+        "Error while creating object store for StorageType.AZURE: {0} does not match the required \
+         abfs(s)://<container>@<account>.<host>/<path> shape"
+    )]
+    AbfsShape(String),
+}
+
+/// A store, and how DataFusion is told of it and of the files in it.
+pub(super) struct OpenedStore {
+    pub store: Arc<dyn ObjectStore>,
+    /// `s3://bucket`: what DataFusion looks stores up by.
+    pub root: String,
+    /// The source's path below the root, with its slash.
+    pub path: String,
+}
+
+/// Opens the store of a source that is not local.
+pub(super) async fn open(
+    source: &DataSourceConfig,
+    storage: StorageType,
+    connections: &dyn ConnectionSource,
+    environment: &Environment,
+) -> Result<OpenedStore, StoreRefusal> {
+    let connection = connections.connection(&source.conn_id).await?;
+    let connection = match connection.conn_type.as_str() {
+        "aws" => connection,
+        "google_cloud_platform" => {
+            check_gcs(&Extra::of(&connection)?)?;
+            connection
+        }
+        "wasb" => azure(&connection, environment)?,
+        other => return Err(StoreRefusal::UnknownType(other.to_owned())),
+    };
+    let failed = |error| StoreRefusal::Store {
+        storage: storage.python_name(),
+        source: error,
+    };
+    let location = Location::parse(&source.uri).map_err(failed)?;
+    if storage == StorageType::Azure {
+        check_abfs(&source.uri, &location, environment)?;
+    }
+    let store = stores::open(&location, Some(&connection), environment)
+        .await
+        .map_err(failed)?;
+    let scheme = match storage {
+        StorageType::S3 => "s3",
+        StorageType::Gcs => "gs",
+        StorageType::Azure => "az",
+        StorageType::Local => "file",
+    };
+    // Two accounts may have containers of one name.
+    let account = location
+        .account_host
+        .as_deref()
+        .and_then(|host| host.split('.').next());
+    let host = match account {
+        Some(account) => format!("{account}.{}", location.container),
+        None => location.container.clone(),
+    };
+    Ok(OpenedStore {
+        store,
+        root: format!("{scheme}://{host}"),
+        path: format!("/{}", location.path),
+    })
+}
+
+/// The extra of a connection; older forms of Airflow wrote `extra__<type>__` before a field's name.
+struct Extra {
+    fields: Map<String, Value>,
+    prefix: String,
+}
+
+impl Extra {
+    fn of(connection: &Connection) -> Result<Self, MalformedConnection> {
+        Ok(Self {
+            fields: connection.extra_json()?,
+            prefix: format!("extra__{}__", connection.conn_type),
+        })
+    }
+
+    /// A field that is set to something.
+    fn value(&self, name: &str) -> Option<&Value> {
+        let legacy = format!("{}{name}", self.prefix);
+        self.fields
+            .get(name)
+            .or_else(|| self.fields.get(&legacy))
+            .filter(|value| !value.is_null() && value.as_str() != Some(""))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.value(name).and_then(Value::as_str)
+    }
+
+    fn refuse(
+        &self,
+        fields: &[&'static str],
+        store: &'static str,
+        instead: &'static str,
+    ) -> Result<(), StoreRefusal> {
+        match fields.iter().find(|field| self.value(field).is_some()) {
+            None => Ok(()),
+            Some(field) => Err(StoreRefusal::Field {
+                field,
+                store,
+                instead,
+            }),
+        }
+    }
+}
+
+fn check_gcs(extra: &Extra) -> Result<(), StoreRefusal> {
+    extra.refuse(
+        &["key_secret_name", "credential_config_file", "impersonation_chain"],
+        "GCS",
+        "key_path, keyfile_dict, GOOGLE_APPLICATION_CREDENTIALS, or ambient credentials (gcloud ADC file / metadata server)",
+    )?;
+    if extra.value("key_path").is_some() && extra.value("keyfile_dict").is_some() {
+        return Err(StoreRefusal::TwoKeys);
+    }
+    Ok(())
+}
+
+/// Which kind of credential a connection brings, strongest first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AzureCredential {
+    Key,
+    ClientSecret,
+    Sas,
+}
+
+/// The connection with what the worker's environment adds to it.
+fn azure(connection: &Connection, environment: &Environment) -> Result<Connection, StoreRefusal> {
+    let extra = Extra::of(connection)?;
+    extra.refuse(
+        &[
+            "connection_string",
+            "managed_identity_client_id",
+            "workload_identity_tenant_id",
+        ],
+        "Azure Blob Storage",
+        "tenant_id+login+password (service principal), sas_token, shared_access_key/account_key/password, or ambient \
+         credentials (AZURE_* environment variables, managed identity, workload identity, or az login)",
+    )?;
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let (host, login) = (filled(&connection.host), filled(&connection.login));
+    check_azure_host(host.as_deref(), login.is_some(), environment)?;
+    let credential = if extra.value("tenant_id").is_some() {
+        if login.is_none() {
+            return Err(StoreRefusal::HalfPrincipal("login (client_id)"));
+        }
+        if filled(&connection.password).is_none() {
+            return Err(StoreRefusal::HalfPrincipal("password (client_secret)"));
+        }
+        Some(AzureCredential::ClientSecret)
+    } else if extra.value("shared_access_key").is_some() {
+        Some(AzureCredential::Key)
+    } else if let Some(token) = extra.text("sas_token") {
+        if token.starts_with("http") {
+            return Err(StoreRefusal::SasUrl);
+        }
+        Some(AzureCredential::Sas)
+    } else if filled(&connection.password).is_some() || extra.value("account_key").is_some() {
+        Some(AzureCredential::Key)
+    } else {
+        None
+    };
+    if let Some(credential) = credential {
+        let outranking = outranking(credential, environment);
+        if !outranking.is_empty() {
+            return Err(StoreRefusal::Environment(outranking.join(", ")));
+        }
+    }
+    let mut fields = extra.fields;
+    if let Some(endpoint) = azure_endpoint(environment) {
+        fields.insert("account_host".to_owned(), endpoint.into());
+    }
+    let names_no_account = host.is_none() && (login.is_none() || fields.contains_key("tenant_id"));
+    if names_no_account && let Some(account) = environment.get("AZURE_STORAGE_ACCOUNT_NAME") {
+        fields.insert("account_name".to_owned(), account.into());
+    }
+    Ok(Connection {
+        extra: Some(Value::Object(fields).to_string()),
+        ..connection.clone()
+    })
+}
+
+fn azure_endpoint(environment: &Environment) -> Option<&str> {
+    ["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"]
+        .into_iter()
+        .filter_map(|name| environment.get(name))
+        .find(|endpoint| !endpoint.is_empty())
+}
+
+/// The account is the first label of the host's name, so the host must be one with such a label.
+fn check_azure_host(
+    host: Option<&str>,
+    has_login: bool,
+    environment: &Environment,
+) -> Result<(), StoreRefusal> {
+    let Some(host) = host else {
+        return Ok(());
+    };
+    let authority = host.split_once("://").map_or(host, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    if authority.contains(':') {
+        return Err(StoreRefusal::EmulatorHost(repr_str(host)));
+    }
+    if !authority.contains('.') {
+        return match has_login {
+            true => Ok(()),
+            false => Err(StoreRefusal::NoAccount(repr_str(host))),
+        };
+    }
+    if !authority.ends_with(AZURE_PUBLIC_SUFFIX) && azure_endpoint(environment).is_none() {
+        return Err(StoreRefusal::OtherCloud(format!(
+            "Connection host {}",
+            repr_str(host)
+        )));
+    }
+    Ok(())
+}
+
+fn check_abfs(
+    uri: &str,
+    location: &Location,
+    environment: &Environment,
+) -> Result<(), StoreRefusal> {
+    if !uri.starts_with("abfs") {
+        return Ok(());
+    }
+    let Some(host) = &location.account_host else {
+        return Err(StoreRefusal::AbfsShape(repr_str(uri)));
+    };
+    let domain = host.split_once('.').map_or("", |(_, domain)| domain);
+    let domain = domain.to_ascii_lowercase();
+    if domain == "core.windows.net"
+        || domain.ends_with(".core.windows.net")
+        || azure_endpoint(environment).is_some()
+    {
+        return Ok(());
+    }
+    Err(StoreRefusal::OtherCloud(format!("URI {}", repr_str(uri))))
+}
+
+/// The variables of the worker that say another identity than the connection does. The order of precedence is a token,
+/// an account key, a workload identity, a client secret, a SAS; a group counts when it is complete.
+fn outranking(credential: AzureCredential, environment: &Environment) -> Vec<&'static str> {
+    let set = |names: &[&'static str]| -> Vec<&'static str> {
+        let is_set =
+            |name: &&&'static str| environment.get(name).is_some_and(|text| !text.is_empty());
+        names.iter().filter(is_set).copied().collect()
+    };
+    let mut found = set(&["AZURE_STORAGE_TOKEN"]);
+    if credential == AzureCredential::Key {
+        return found;
+    }
+    found.extend(set(&AZURE_ACCOUNT_KEYS));
+    let token_file = set(&[AZURE_TOKEN_FILE]);
+    if credential == AzureCredential::ClientSecret {
+        found.extend(token_file);
+        return found;
+    }
+    let (ids, tenants) = (set(&AZURE_CLIENT_IDS), set(&AZURE_TENANTS));
+    for last in [token_file, set(&AZURE_CLIENT_SECRETS)] {
+        if !ids.is_empty() && !tenants.is_empty() && !last.is_empty() {
+            for name in ids.iter().chain(&tenants).chain(&last) {
+                if !found.contains(name) {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    found
+}
