@@ -38,6 +38,9 @@ certificates() {
     printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n' >"$dir/extensions"
     openssl x509 -req -in "$dir/server.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
         -extfile "$dir/extensions" -out "$dir/server.crt" 2>/dev/null
+    # Of a GitHub App.
+    openssl genrsa -out "$dir/app.key" 2048 2>/dev/null
+    openssl rsa -in "$dir/app.key" -pubout -out "$dir/app.pub" 2>/dev/null
 }
 
 # A repository as a stranger might make it: with links, a submodule, a filter and a hook.

@@ -12,6 +12,7 @@ written to DIR/ports. Every request is noted in DIR/requests, one JSON object a 
     /away/...     redirects to /private/... of the other server
     /late/...     asks for the token, then redirects to the other server
     /slow/...     takes its time before it answers
+    /api/v3/...   gives the GitHub App 7 a token for its installation 42
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pathlib import Path
 
 TOKEN = "made-up-git-token"
 USER = "reader"
+APP_TOKEN = "made-up-installation-token"
 
 folder = Path(sys.argv[1])
 backend = Path(subprocess.check_output(["git", "--exec-path"], text=True).strip()) / "git-http-backend"
@@ -60,8 +62,11 @@ class Handler(BaseHTTPRequestHandler):
             note = {"port": self.server.server_port, "path": self.path, "authorization": authorization}
             print(json.dumps(note), file=file)
         first, _, rest = self.path.lstrip("/").partition("/")
-        expected = "Basic " + base64.b64encode(f"{USER}:{TOKEN}".encode()).decode()
-        if first in ("private", "late") and authorization != expected or first == "denied":
+        pairs = (f"{USER}:{TOKEN}", f"x-access-token:{APP_TOKEN}")
+        expected = ["Basic " + base64.b64encode(pair.encode()).decode() for pair in pairs]
+        if first == "api":
+            return self.installation_token(rest, authorization)
+        if first in ("private", "late") and authorization not in expected or first == "denied":
             return self.answer(401, {"www-authenticate": 'Basic realm="git"'}, b"")
         if first == "moved":
             return self.answer(302, {"location": f"/private/{rest}"}, b"")
@@ -71,6 +76,21 @@ class Handler(BaseHTTPRequestHandler):
         if first == "slow":
             time.sleep(30)
         return self.git(rest, body)
+
+    def installation_token(self, path, authorization):
+        """What GitHub does with an app's signed request."""
+        head, claims, signature = (authorization or "").removeprefix("Bearer ").split(".")
+        told = json.loads(base64.urlsafe_b64decode(claims + "=="))
+        (folder / "signature").write_bytes(base64.urlsafe_b64decode(signature + "=="))
+        verify = ["openssl", "dgst", "-sha256", "-verify", folder / "app.pub", "-signature", folder / "signature"]
+        signed = subprocess.run(verify, input=f"{head}.{claims}".encode(), capture_output=True, check=False)
+        fresh = told["iat"] <= time.time() <= told["exp"] <= told["iat"] + 600
+        if signed.returncode or not fresh or told["iss"] != "7":
+            return self.answer(401, {}, json.dumps({"message": "A JSON web token could not be decoded"}).encode())
+        if path != "v3/app/installations/42/access_tokens" or self.command != "POST":
+            return self.answer(404, {}, json.dumps({"message": "Not Found"}).encode())
+        given = {"token": APP_TOKEN, "expires_at": "2099-01-01T00:00:00Z"}
+        return self.answer(201, {"content-type": "application/json"}, json.dumps(given).encode())
 
     def git(self, path, body):
         path, _, query = path.partition("?")

@@ -3,7 +3,6 @@
 //! A credential is given to libgit2 in memory and nowhere else: not in a URL, an argument, the environment or a file.
 //! It is offered once, and only to the host that the Dag names.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +14,13 @@ use git2::{
     FetchOptions, ObjectType, Oid, RemoteCallbacks, RemoteRedirect, Repository,
     RepositoryInitOptions, TreeWalkMode, TreeWalkResult,
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 
 use super::SkillsError;
-use super::host_keys::{Checking, HostKeys};
+use super::git_connection::{Address, Credential, Transport};
+use super::host_keys::HostKeys;
+use super::proxy_command::Tunnel;
 use super::source::{GitSkills, check_path};
-use crate::airflow::connection::Connection;
 use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_str;
 use crate::hook::ConnectionSource;
@@ -33,229 +33,19 @@ const MAX_RECEIVED: usize = 100 << 20;
 /// Bytes that the files may have.
 const MAX_CHECKOUT: u64 = 256 << 20;
 const MAX_FILES: u64 = 20_000;
-/// Bytes of a key file.
-const MAX_KEY: u64 = 65_536;
 /// How many redirects within the host are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// Where a repository lies, taken apart as far as the rules need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Address {
-    transport: Transport,
-    /// Lower case; empty for a folder.
-    host: String,
-    port: Option<u16>,
-    user: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
-    Https,
-    Http,
-    Ssh,
-    /// `git://`, a folder: no credentials.
-    Plain,
-}
-
-impl Address {
-    /// Reads a URL or `user@host:path`.
-    ///
-    /// # Errors
-    /// Credentials in it, or text that can't be a repository's address.
-    fn parse(url: &str) -> Result<Self, SkillsError> {
-        if url.is_empty() || url.chars().any(|c| c.is_control() || c == ' ') {
-            return Err(SkillsError::BadUrl(repr_str(url)));
-        }
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Ok(Self::of_scp_form(url)?.unwrap_or(Self {
-                transport: Transport::Plain,
-                host: String::new(),
-                port: None,
-                user: None,
-            }));
-        };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let authority = rest.get(..end).unwrap_or_default();
-        if let Some((user, _)) = authority.rsplit_once('@')
-            && !user.is_empty()
-        {
-            return Err(SkillsError::CredentialsInUrl);
-        }
-        let transport = match scheme.to_ascii_lowercase().as_str() {
-            "https" => Transport::Https,
-            "http" => Transport::Http,
-            "ssh" | "git+ssh" | "ssh+git" => Transport::Ssh,
-            "git" | "file" => Transport::Plain,
-            _ => return Err(SkillsError::BadUrl(repr_str(url))),
-        };
-        let authority = authority.trim_start_matches('@');
-        // An IPv6 address has colons of its own, in brackets.
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => (
-                host,
-                Some(
-                    port.parse()
-                        .map_err(|_| SkillsError::BadUrl(repr_str(url)))?,
-                ),
-            ),
-            _ => (authority, None),
-        };
-        Ok(Self {
-            transport,
-            host: host.trim_matches(['[', ']']).to_ascii_lowercase(),
-            port,
-            user: None,
-        })
-    }
-
-    /// `user@host:path`, as OpenSSH's tools write it.
-    fn of_scp_form(url: &str) -> Result<Option<Self>, SkillsError> {
-        let Some((before, _)) = url.split_once(':') else {
-            return Ok(None);
-        };
-        if before.contains('/') {
-            return Ok(None);
-        }
-        let (user, host) = match url.split_once('@') {
-            // The part before a second colon would be a password.
-            Some((user, _)) if user.contains(':') => return Err(SkillsError::CredentialsInUrl),
-            Some((user, rest)) => (Some(user.to_owned()), rest.split(':').next()),
-            None => (None, Some(before)),
-        };
-        Ok(Some(Self {
-            transport: Transport::Ssh,
-            host: host.unwrap_or_default().to_ascii_lowercase(),
-            port: None,
-            user,
-        }))
-    }
-}
-
-/// What a connection gives.
-struct Credential {
-    user: Option<String>,
-    token: Option<SecretString>,
-    key: Option<SecretString>,
-    passphrase: Option<SecretString>,
-    checking: Checking,
-    known_hosts: Option<PathBuf>,
-    port: Option<u16>,
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credential")
-            .field("checking", &self.checking)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Credential {
-    /// Nobody's: a public repository.
-    fn none() -> Self {
-        Self {
-            user: None,
-            token: None,
-            key: None,
-            passphrase: None,
-            checking: Checking::AcceptNew,
-            known_hosts: None,
-            port: None,
-        }
-    }
-
-    /// Reads a connection's fields as Airflow's git provider does.
-    fn of(connection: &Connection) -> Result<Self, SkillsError> {
-        let wrong = |reason: String| SkillsError::Connection {
-            conn_id: connection.conn_id.clone(),
-            reason,
-        };
-        if connection.conn_type != "git" {
-            return Err(wrong(format!(
-                "is of type {}, and GitSkills needs one of type 'git'",
-                repr_str(&connection.conn_type)
-            )));
-        }
-        let extra = connection
-            .extra_json()
-            .map_err(|error| wrong(format!("can't be used: {error}")))?;
-        let text = |name: &str| match extra.get(name) {
-            Some(serde_json::Value::String(text)) if !text.is_empty() => Some(text.clone()),
-            Some(serde_json::Value::Number(number)) => Some(number.to_string()),
-            _ => None,
-        };
-        for name in [
-            "github_app_id",
-            "github_installation_id",
-            "host_proxy_cmd",
-            "ssh_config_file",
-        ] {
-            if text(name).is_some() {
-                return Err(wrong(format!(
-                    "sets {name}, which is not supported natively: use a token or an SSH key, or send the task to a \
-                     queue that a Python worker serves"
-                )));
-            }
-        }
-        let key = match (text("private_key"), text("key_file")) {
-            (Some(_), Some(_)) => {
-                return Err(wrong(
-                    "has both 'key_file' and 'private_key' in its extra: leave one of them"
-                        .to_owned(),
-                ));
-            }
-            (Some(key), None) => Some(key),
-            (None, Some(file)) => Some(read_key(Path::new(&file)).map_err(wrong)?),
-            (None, None) => None,
-        };
-        let checking = match text("strict_host_key_checking") {
-            None => Checking::AcceptNew,
-            Some(value) => Checking::parse(&value).ok_or_else(|| {
-                wrong(format!(
-                    "has the strict_host_key_checking {}, which must be one of 'accept-new', 'ask', 'no', 'off', 'yes'",
-                    repr_str(&value)
-                ))
-            })?,
-        };
-        let port = text("ssh_port")
-            .map(|port| {
-                port.parse()
-                    .map_err(|_| wrong("has an ssh_port that is no port".to_owned()))
-            })
-            .transpose()?;
-        Ok(Self {
-            user: connection.login.clone().filter(|login| !login.is_empty()),
-            token: connection
-                .password
-                .clone()
-                .filter(|token| !token.is_empty())
-                .map(SecretString::from),
-            key: key.map(SecretString::from),
-            passphrase: text("private_key_passphrase").map(SecretString::from),
-            checking,
-            known_hosts: text("known_hosts_file").map(PathBuf::from),
-            port,
-        })
-    }
-}
-
-fn read_key(file: &Path) -> Result<String, String> {
-    let size = file.metadata().map(|metadata| metadata.len());
-    match size {
-        Ok(size) if size > MAX_KEY => Err(format!("has a key_file that is no key: {size} bytes")),
-        Ok(_) => std::fs::read_to_string(file)
-            .map_err(|error| format!("has a key_file that can't be read: {error}")),
-        Err(error) => Err(format!("has a key_file that can't be read: {error}")),
-    }
-}
-
 /// Everything a clone needs, looked up beforehand.
 struct Plan {
-    /// Where it is fetched from: the given URL, or where the same host redirects to.
+    /// Where it is fetched from: the given URL, where the same host redirects to, or the near end of a proxy command.
     url: String,
     address: Address,
     source: GitSkills,
     credential: Credential,
+    user: String,
+    /// The SSH server as known-hosts files name it.
+    known_as: String,
 }
 
 /// Clones a source into a folder of its own.
@@ -274,32 +64,39 @@ pub(super) async fn clone(
     }
     check_path(&source.path)?;
     let credential = match &source.conn_id {
-        None => Credential::none(),
-        Some(conn_id) => Credential::of(&connections.connection(conn_id).await?)?,
+        // Nobody's: a public repository.
+        None => Credential::default(),
+        Some(conn_id) => Credential::of(&connections.connection(conn_id).await?, &address)?,
     };
-    if address.transport == Transport::Ssh && credential.key.is_none() {
-        return Err(SkillsError::NoKey {
-            url: source.repo_url.clone(),
-            conn_id: source.conn_id.as_deref().map(repr_str),
-        });
-    }
     let failed = |reason: String| SkillsError::Clone {
         url: source.repo_url.clone(),
         reason,
     };
     let mut plan = Plan {
         url: source.repo_url.clone(),
+        user: credential.user.clone().unwrap_or_else(|| "user".to_owned()),
+        known_as: String::new(),
         address,
         source: source.clone(),
         credential,
     };
-    if plan.address.transport == Transport::Https && plan.credential.token.is_some() {
+    if let Some(app) = &plan.credential.app {
+        let token = app
+            .token(&plan.address.host, plan.address.port)
+            .await
+            .map_err(failed)?;
+        plan.credential.token = Some(token);
+    }
+    let mut tunnel = None;
+    if plan.address.transport == Transport::Ssh {
+        tunnel = prepare_ssh(&mut plan).await?;
+    } else if plan.address.transport == Transport::Https && plan.credential.token.is_some() {
         plan.url = final_url(&plan.url).await.map_err(failed)?;
-    } else if plan.address.transport == Transport::Ssh && plan.address.port.is_none() {
-        plan.url = with_port(&plan).map_err(failed)?;
     }
     let folder =
         WorkFolder::new().map_err(|error| failed(format!("no temporary folder: {error}")))?;
+    // Here and not on the thread, which may still run when the folder has been removed already.
+    init(folder.path()).map_err(|error| failed(error.message().to_owned()))?;
     let stop = StopOnDrop(Arc::default());
     let work = {
         let (path, stop) = (folder.path().to_owned(), Arc::clone(&stop.0));
@@ -312,15 +109,58 @@ pub(super) async fn clone(
             result
         })
     };
-    match tokio::time::timeout(TIMEOUT, work).await {
-        Err(_) => Err(failed(format!(
-            "it was not done within {} seconds",
-            TIMEOUT.as_secs()
-        ))),
-        Ok(Err(error)) => Err(failed(error.to_string())),
-        Ok(Ok(Err(reason))) => Err(failed(reason)),
-        Ok(Ok(Ok(()))) => Ok(folder),
+    let reason = match tokio::time::timeout(TIMEOUT, work).await {
+        Err(_) => format!("it was not done within {} seconds", TIMEOUT.as_secs()),
+        Ok(Err(error)) => error.to_string(),
+        Ok(Ok(Err(reason))) => reason,
+        Ok(Ok(Ok(()))) => return Ok(folder),
+    };
+    Err(failed(match tunnel.map(|tunnel| tunnel.said()) {
+        Some(said) if !said.is_empty() => format!("{reason} (host_proxy_cmd: {said})"),
+        _ => reason,
+    }))
+}
+
+/// Finds the way to an SSH server, and goes it as far as its proxy command.
+async fn prepare_ssh(plan: &mut Plan) -> Result<Option<Tunnel>, SkillsError> {
+    let conn_id = plan.source.conn_id.clone();
+    let route = plan
+        .credential
+        .route(&plan.address)
+        .map_err(|reason| SkillsError::Connection {
+            conn_id: conn_id.clone().unwrap_or_default(),
+            reason,
+        })?;
+    if plan.credential.key.is_none() {
+        return Err(SkillsError::NoKey {
+            url: plan.source.repo_url.clone(),
+            conn_id: conn_id.as_deref().map(repr_str),
+        });
     }
+    plan.known_as = match route.port {
+        None | Some(22) => route.host.clone(),
+        Some(port) => format!("[{}]:{port}", route.host),
+    };
+    plan.user.clone_from(&route.user);
+    let failed = |reason: String| SkillsError::Clone {
+        url: plan.source.repo_url.clone(),
+        reason,
+    };
+    let (tunnel, host, port) = match &route.proxy_command {
+        None => (None, route.host.as_str(), route.port),
+        Some(command) => {
+            let port = route.port.unwrap_or(22);
+            let tunnel = Tunnel::open(command, &route.host, port, &route.user)
+                .await
+                .map_err(failed)?;
+            let port = tunnel.port;
+            (Some(tunnel), "127.0.0.1", Some(port))
+        }
+    };
+    if host != plan.address.host || port != plan.address.port {
+        plan.url = ssh_url(&plan.url, host, port).map_err(failed)?;
+    }
+    Ok(tunnel)
 }
 
 /// Tells the thread that clones that nobody waits for it any more.
@@ -332,21 +172,17 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// `ssh://user@host:port/path` where a connection names a port, which the short form has no place for.
-fn with_port(plan: &Plan) -> Result<String, String> {
-    let Some(port) = plan.credential.port else {
-        return Ok(plan.url.clone());
-    };
-    let address = &plan.address;
-    let host = if address.host.contains(':') {
-        format!("[{}]", address.host)
+/// `ssh://host:port/path` for the path of an ssh address in either form.
+fn ssh_url(url: &str, host: &str, port: Option<u16>) -> Result<String, String> {
+    let host = if host.contains(':') {
+        format!("[{host}]")
     } else {
-        address.host.clone()
+        host.to_owned()
     };
-    let path = match plan.url.split_once("://") {
+    let path = match url.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map(|(_, path)| format!("/{path}")),
         // Relative to the user's home, unless it begins with a slash.
-        None => plan.url.split_once(':').map(|(_, path)| {
+        None => url.split_once(':').map(|(_, path)| {
             if path.starts_with('/') {
                 path.to_owned()
             } else {
@@ -355,7 +191,8 @@ fn with_port(plan: &Plan) -> Result<String, String> {
         }),
     };
     let path = path.ok_or_else(|| "its URL has no path".to_owned())?;
-    Ok(format!("ssh://{host}:{port}{path}"))
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    Ok(format!("ssh://{host}{port}{path}"))
 }
 
 /// Where the server wants a repository to be fetched from, asked without the credential: libgit2 would carry it along
@@ -445,16 +282,20 @@ fn fetch_and_check_out(plan: &Plan, folder: &Path, stop: &Arc<AtomicBool>) -> Re
     })
 }
 
+fn init(folder: &Path) -> Result<(), git2::Error> {
+    let mut options = RepositoryInitOptions::new();
+    // No template: it could bring hooks.
+    options.external_template(false).no_reinit(true);
+    Repository::init_opts(folder, &options).map(drop)
+}
+
 fn try_fetch_and_check_out(
     plan: &Plan,
     folder: &Path,
     stop: &Arc<AtomicBool>,
     refusal: &Refusal,
 ) -> Result<(), git2::Error> {
-    let mut options = RepositoryInitOptions::new();
-    // No template: it could bring hooks.
-    options.external_template(false).no_reinit(true);
-    let repository = Repository::init_opts(folder, &options)?;
+    let repository = Repository::open(folder)?;
     let commit = fetch(plan, &repository, stop, refusal)?;
     check_size(&repository, commit, refusal)?;
     let object = repository.find_object(commit, Some(ObjectType::Commit))?;
@@ -521,8 +362,8 @@ fn callbacks<'a>(plan: &'a Plan, stop: &Arc<AtomicBool>, refusal: &Refusal) -> R
     let mut callbacks = RemoteCallbacks::new();
     let mut offered = false;
     let refuse = refusal.clone();
-    callbacks.credentials(move |url, user_in_url, allowed| {
-        offer(plan, url, user_in_url, allowed, &mut offered).map_err(|reason| refuse.set(reason))
+    callbacks.credentials(move |url, _, allowed| {
+        offer(plan, url, allowed, &mut offered).map_err(|reason| refuse.set(reason))
     });
     let refuse = refusal.clone();
     callbacks.certificate_check(move |certificate, _| {
@@ -552,28 +393,15 @@ fn callbacks<'a>(plan: &'a Plan, stop: &Arc<AtomicBool>, refusal: &Refusal) -> R
 fn offer(
     plan: &Plan,
     url: &str,
-    user_in_url: Option<&str>,
     allowed: CredentialType,
     offered: &mut bool,
 ) -> Result<Cred, String> {
     let credential = &plan.credential;
-    let host = Address::parse(&without_user(url)).map(|address| address.host);
-    if host.ok().as_deref() != Some(plan.address.host.as_str()) {
+    let host = |url: &str| Address::parse(&without_user(url)).map(|address| address.host);
+    if host(url).ok() != host(&plan.url).ok() {
         return Err("another host asked for the credential, and did not get it".to_owned());
     }
-    let user = plan
-        .address
-        .user
-        .as_deref()
-        .or(user_in_url)
-        .or(credential.user.as_deref())
-        .unwrap_or(
-            if credential.key.is_some() && plan.address.transport == Transport::Ssh {
-                "git"
-            } else {
-                "user"
-            },
-        );
+    let user = plan.user.as_str();
     let made =
         |result: Result<Cred, git2::Error>| result.map_err(|error| error.message().to_owned());
     if allowed.contains(CredentialType::USERNAME) {
@@ -636,15 +464,10 @@ fn host_keys(plan: &Plan) -> HostKeys {
         .into_iter()
         .collect();
     files.push("/etc/ssh/ssh_known_hosts".into());
-    let host = &plan.address.host;
-    let port = plan.address.port.or(plan.credential.port);
     HostKeys {
         checking: plan.credential.checking,
         files,
-        host: match port {
-            None | Some(22) => host.clone(),
-            Some(port) => format!("[{host}]:{port}"),
-        },
+        host: plan.known_as.clone(),
     }
 }
 

@@ -13,11 +13,12 @@ use super::catalogue::matches_glob;
 
 /// What to do about a server whose key is not in a known-hosts file. A key that is another than the known one is
 /// refused by all but `Off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Checking {
     /// `yes`, and `ask`, since there is nobody to ask.
     Strict,
     /// `accept-new`: take it and remember it.
+    #[default]
     AcceptNew,
     /// `no`, `off`.
     Off,

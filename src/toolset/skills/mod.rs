@@ -7,10 +7,14 @@
 mod catalogue;
 mod confine;
 mod git;
+mod git_connection;
+mod github_app;
 mod host_keys;
 mod manifest;
+mod proxy_command;
 mod script;
 mod source;
+mod ssh_config;
 mod tools;
 
 use std::collections::BTreeMap;

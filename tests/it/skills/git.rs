@@ -419,3 +419,107 @@ with DAG(dag_id="made"):
         assert!(error.contains(part), "{part}\n{error}");
     }
 }
+
+#[test]
+fn a_github_app_gets_a_token_for_its_installation() {
+    let program = Program::new();
+    let app = |installation: &str, key: &str| {
+        let mut connection = connection(
+            None,
+            json!({
+                "github_app_id": "7",
+                "github_installation_id": installation,
+                "key_file": server_file(key).display().to_string(),
+            }),
+        );
+        connection.1 = connection.1.replace("reader", "ignored");
+        Some(connection)
+    };
+    let said = resolved(
+        &program,
+        app("42", "app.key"),
+        &https("private/skills.git#main:skills"),
+        "cat \"$1/tides/SKILL.md\"; grep -rl made-up-installation-token \"$1/..\" $HOME $TMPDIR; true",
+    );
+    assert!(said.contains("When the tide is high."), "{said}");
+    assert!(!said.contains("/"), "{said}");
+    let said = refused(&program, app("43", "app.key"), &https("private/skills.git"));
+    assert!(
+        said.contains("no token for the installation 43: 404 Not Found Not Found"),
+        "{said}"
+    );
+    // Another app's key signs, and is not believed.
+    let said = refused(
+        &program,
+        app("42", "other_ca.key"),
+        &https("private/skills.git"),
+    );
+    assert!(said.contains("401 Unauthorized"), "{said}");
+}
+
+/// A program that connects its standard streams to a server, as `nc` does.
+const RELAY: &str = r#"
+import os, socket, sys, threading
+server = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def up():
+    while data := os.read(0, 65536):
+        server.sendall(data)
+    server.shutdown(socket.SHUT_WR)
+threading.Thread(target=up, daemon=True).start()
+while data := server.recv(65536):
+    os.write(1, data)
+"#;
+
+#[test]
+fn a_server_is_reached_through_a_proxy_command_and_still_known_by_its_own_name() {
+    let program = Program::new();
+    let relay = program.folder.path().join("relay.py");
+    std::fs::write(&relay, RELAY).unwrap();
+    let command = format!("python3 {} %h %p", relay.display());
+    let own_key = server_file("client_key").display().to_string();
+    let known = server_file("known_hosts").display().to_string();
+    let extra = |command: &str| {
+        key(json!({
+            "key_file": own_key, "known_hosts_file": known, "strict_host_key_checking": "yes",
+            "host_proxy_cmd": command,
+        }))
+    };
+    let script = "cat \"$1/skills/tides/SKILL.md\"";
+    let said = resolved(&program, extra(&command), &own_ssh(), script);
+    assert!(said.contains("When the tide is high."), "{said}");
+    let said = refused(
+        &program,
+        extra("sh -c 'echo no way through >&2; exit 1'"),
+        &own_ssh(),
+    );
+    assert!(said.contains("no way through"), "{said}");
+    // The same by a configuration file, with a name of its own for the server.
+    let config = program.folder.path().join("ssh_config");
+    let user = own_ssh();
+    let (user, path) = user.split_once("@127.0.0.1:").unwrap();
+    std::fs::write(
+        &config,
+        format!(
+            "Host harbour\n  HostName 127.0.0.1\n  Port {}\n  User {user}\n  IdentityFile {own_key}\n  \
+             UserKnownHostsFile {known}\n  ProxyCommand {command}\n",
+            servers()["UPDRAFT_TEST_GIT_SSH_PORT"]
+        ),
+    )
+    .unwrap();
+    let by_file = |file: &std::path::Path| {
+        Some(connection(
+            None,
+            json!({"ssh_config_file": file.display().to_string(), "strict_host_key_checking": "yes"}),
+        ))
+    };
+    let mut source = format!("harbour:{path}");
+    let mut connection = by_file(&config).unwrap();
+    // The login would be the user where neither URL nor file has one.
+    connection.1 = connection.1.replace("\"reader\"", "null");
+    let said = resolved(&program, Some(connection), &source, script);
+    assert!(said.contains("When the tide is high."), "{said}");
+    source = source.replace("harbour", "elsewhere");
+    std::fs::write(&config, "Match all\n").unwrap();
+    let said = refused(&program, by_file(&config), &source);
+    assert!(said.contains("line 1: match is not supported"), "{said}");
+}
