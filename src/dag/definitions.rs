@@ -283,6 +283,13 @@ pub enum ToolsetSpec {
         function: Handle,
         wrapped: Box<ToolsetSpec>,
     },
+    /// `.defer_loading(...)`; the outermost wrapper.
+    Deferred {
+        /// `None`: all tools.
+        #[serde(default)]
+        tool_names: Option<Vec<String>>,
+        wrapped: Box<ToolsetSpec>,
+    },
     /// `CombinedToolset([...])`.
     Combined {
         toolsets: Vec<ToolsetSpec>,
@@ -321,6 +328,16 @@ impl ToolsetSpec {
     /// Why the toolset itself can't run natively, without the toolsets inside it.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
+        if self
+            .inner()
+            .iter()
+            .any(|inner| matches!(inner, Self::Deferred { .. }))
+        {
+            return Some(
+                "its toolset has defer_loading() within another wrapper, which does not run natively: call it last"
+                    .to_owned(),
+            );
+        }
         let Self::Unsupported {
             class,
             module,
@@ -344,6 +361,7 @@ impl ToolsetSpec {
             Self::Prefixed { wrapped, .. }
             | Self::Renamed { wrapped, .. }
             | Self::Filtered { wrapped, .. }
+            | Self::Deferred { wrapped, .. }
             | Self::Logging { wrapped, .. } => std::slice::from_ref(wrapped),
             Self::Combined { toolsets } => toolsets,
             Self::Python { inner, .. } => inner,

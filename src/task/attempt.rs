@@ -469,6 +469,13 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
             function: *function,
             wrapped: Box::new(render_toolset(wrapped, resolver)?),
         },
+        ToolsetSpec::Deferred {
+            tool_names,
+            wrapped,
+        } => ToolsetSpec::Deferred {
+            tool_names: tool_names.clone(),
+            wrapped: Box::new(render_toolset(wrapped, resolver)?),
+        },
         ToolsetSpec::Logging { logger, wrapped } => ToolsetSpec::Logging {
             logger: logger.clone(),
             wrapped: Box::new(render_toolset(wrapped, resolver)?),

@@ -22,6 +22,7 @@ use crate::toolset::combined::CombinedToolset;
 use crate::toolset::datafusion::{
     DataFusionToolset, DataFusionToolsetConfig, DataSourceConfig, EngineSettings,
 };
+use crate::toolset::deferred::{DeferredLoadingToolset, SearchToolset, ToolSearch};
 use crate::toolset::filtered::FilteredToolset;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
@@ -69,6 +70,7 @@ pub(super) fn build(
         services: attempt.services.clone(),
         dag_folder: attempt.dag_folder.clone(),
         python,
+        search: Arc::default(),
     };
     if builder.python.is_some() {
         let (attempt, builder) = (Arc::clone(attempt), builder.clone());
@@ -84,7 +86,7 @@ pub(super) fn build(
             builder.toolset(&spec).map_err(|failure| failure.message)
         }));
     }
-    rendered
+    let mut toolsets = rendered
         .toolsets
         .iter()
         .map(|spec| {
@@ -98,7 +100,15 @@ pub(super) fn build(
                 toolset
             })
         })
-        .collect()
+        .collect::<Result<Vec<_>, Failure>>()?;
+    if rendered
+        .toolsets
+        .iter()
+        .any(|spec| matches!(spec, ToolsetSpec::Deferred { .. }))
+    {
+        toolsets.push(Arc::new(SearchToolset::new(builder.search)));
+    }
+    Ok(toolsets)
 }
 
 #[derive(Clone)]
@@ -107,6 +117,7 @@ struct Builder {
     dag_folder: PathBuf,
     /// `None` when the interpreter is not needed any more.
     python: Option<PythonSide>,
+    search: Arc<ToolSearch>,
 }
 
 impl Builder {
@@ -147,6 +158,17 @@ impl Builder {
                 Arc::new(FilteredToolset::new(
                     self.toolset(wrapped)?,
                     Arc::new(filter),
+                ))
+            }
+            ToolsetSpec::Deferred {
+                tool_names,
+                wrapped,
+            } => {
+                let names = tool_names.as_ref();
+                Arc::new(DeferredLoadingToolset::new(
+                    self.toolset(wrapped)?,
+                    names.map(|names| names.iter().cloned().collect()),
+                    Arc::clone(&self.search),
                 ))
             }
             ToolsetSpec::Combined { toolsets } => {

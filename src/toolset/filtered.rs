@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
+use super::wrapper::Wrapper;
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 
 /// Which tools stay. Asked anew for every request.
@@ -39,46 +39,18 @@ impl FilteredToolset {
 }
 
 #[async_trait]
-impl Toolset for FilteredToolset {
-    fn id(&self) -> String {
-        self.wrapped.id()
+impl Wrapper for FilteredToolset {
+    fn wrapped(&self) -> &dyn Toolset {
+        self.wrapped.as_ref()
     }
 
-    fn label(&self) -> &str {
-        self.wrapped.label()
-    }
-
-    async fn open(&self) -> Result<(), ToolError> {
-        self.wrapped.open().await
-    }
-
-    async fn instructions(&self) -> Result<Option<String>, ToolError> {
-        self.wrapped.instructions().await
-    }
-
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+    async fn offered(&self, tools: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, ToolError> {
         let mut kept = Vec::new();
-        for tool in self.wrapped.tools().await? {
+        for tool in tools {
             if self.filter.keeps(&tool).await? {
                 kept.push(tool);
             }
         }
         Ok(kept)
-    }
-
-    async fn validate(
-        &self,
-        tool: &ToolDefinition,
-        raw: &str,
-    ) -> Result<Map<String, Value>, Value> {
-        self.wrapped.validate(tool, raw).await
-    }
-
-    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        self.wrapped.call(name, args).await
-    }
-
-    async fn close(&self) {
-        self.wrapped.close().await;
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::agent::{ToolDefinition, ToolError, Toolset};
+use super::wrapper::Wrapper;
+use crate::agent::{ToolError, Toolset};
 use crate::airflow::python_text::{JsonStyle, dumps};
 
 /// A toolset whose calls are logged: events with target `airflow.task` and the field `logger`.
@@ -44,36 +45,12 @@ impl Drop for Group<'_> {
 }
 
 #[async_trait]
-impl Toolset for LoggingToolset {
-    fn id(&self) -> String {
-        self.wrapped.id()
+impl Wrapper for LoggingToolset {
+    fn wrapped(&self) -> &dyn Toolset {
+        self.wrapped.as_ref()
     }
 
-    fn label(&self) -> &str {
-        self.wrapped.label()
-    }
-
-    async fn open(&self) -> Result<(), ToolError> {
-        self.wrapped.open().await
-    }
-
-    async fn instructions(&self) -> Result<Option<String>, ToolError> {
-        self.wrapped.instructions().await
-    }
-
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        self.wrapped.tools().await
-    }
-
-    async fn validate(
-        &self,
-        tool: &ToolDefinition,
-        raw: &str,
-    ) -> Result<Map<String, Value>, Value> {
-        self.wrapped.validate(tool, raw).await
-    }
-
-    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
         let logger = self.logger.as_str();
         tracing::info!(target: "airflow.task", logger, "::group::Tool call: {name}");
         let mut group = Group(Some(logger));
@@ -104,10 +81,6 @@ impl Toolset for LoggingToolset {
         }
         result
     }
-
-    async fn close(&self) {
-        self.wrapped.close().await;
-    }
 }
 
 #[cfg(test)]
@@ -122,6 +95,7 @@ mod tests {
     use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
     use super::*;
+    use crate::agent::ToolDefinition;
 
     /// Keeps the lines of the task log.
     #[derive(Clone, Default)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::agent::{ToolDefinition, ToolError, Toolset};
+use super::wrapper::Wrapper;
+use crate::agent::{ToolError, Toolset};
 use crate::secrets::Masker;
 
 /// Where the Python provider masks, and tells of tools that fail.
@@ -26,8 +27,26 @@ impl MaskingToolset {
     pub fn new(wrapped: Arc<dyn Toolset>, masker: Masker) -> Self {
         Self { wrapped, masker }
     }
+}
 
-    fn masked(&self, error: ToolError) -> ToolError {
+#[async_trait]
+impl Wrapper for MaskingToolset {
+    fn wrapped(&self) -> &dyn Toolset {
+        self.wrapped.as_ref()
+    }
+
+    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+        let called = self.wrapped.call(name, args).await;
+        if let Err(ToolError::Fatal(text)) = &called {
+            let text = self.masker.mask_str(text);
+            tracing::warn!(
+                target: "airflow.task", logger = LOGGER, error = text.as_ref(), "Tool {name} failed"
+            );
+        }
+        called.map(|value| self.masker.mask_value(value))
+    }
+
+    fn error(&self, error: ToolError) -> ToolError {
         let mask = |text: String| self.masker.mask_str(&text).into_owned();
         match error {
             ToolError::Retry(text) => ToolError::Retry(mask(text)),
@@ -37,70 +56,12 @@ impl MaskingToolset {
     }
 }
 
-#[async_trait]
-impl Toolset for MaskingToolset {
-    fn id(&self) -> String {
-        self.wrapped.id()
-    }
-
-    fn label(&self) -> &str {
-        self.wrapped.label()
-    }
-
-    async fn open(&self) -> Result<(), ToolError> {
-        self.wrapped
-            .open()
-            .await
-            .map_err(|error| self.masked(error))
-    }
-
-    async fn instructions(&self) -> Result<Option<String>, ToolError> {
-        self.wrapped
-            .instructions()
-            .await
-            .map_err(|error| self.masked(error))
-    }
-
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        self.wrapped
-            .tools()
-            .await
-            .map_err(|error| self.masked(error))
-    }
-
-    async fn validate(
-        &self,
-        tool: &ToolDefinition,
-        raw: &str,
-    ) -> Result<Map<String, Value>, Value> {
-        self.wrapped.validate(tool, raw).await
-    }
-
-    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        match self.wrapped.call(name, args).await {
-            Ok(value) => Ok(self.masker.mask_value(value)),
-            Err(error) => {
-                let error = self.masked(error);
-                if let ToolError::Fatal(text) = &error {
-                    tracing::warn!(
-                        target: "airflow.task", logger = LOGGER, error = text.as_str(), "Tool {name} failed"
-                    );
-                }
-                Err(error)
-            }
-        }
-    }
-
-    async fn close(&self) {
-        self.wrapped.close().await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agent::ToolDefinition;
 
     struct Leaky;
 

@@ -2,6 +2,7 @@
 
 pub mod combined;
 pub mod datafusion;
+pub mod deferred;
 pub mod filtered;
 pub mod logging;
 pub mod masking;
@@ -10,3 +11,4 @@ pub mod renamed;
 pub mod skills;
 pub mod sql;
 pub mod work_folder;
+pub mod wrapper;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
+use super::wrapper::Wrapper;
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 
 /// A toolset whose tools are called `<prefix>_<name>`.
@@ -26,54 +26,22 @@ impl PrefixedToolset {
 }
 
 #[async_trait]
-impl Toolset for PrefixedToolset {
-    fn id(&self) -> String {
-        self.wrapped.id()
+impl Wrapper for PrefixedToolset {
+    fn wrapped(&self) -> &dyn Toolset {
+        self.wrapped.as_ref()
     }
 
-    fn label(&self) -> &str {
-        self.wrapped.label()
-    }
-
-    async fn open(&self) -> Result<(), ToolError> {
-        self.wrapped.open().await
-    }
-
-    async fn instructions(&self) -> Result<Option<String>, ToolError> {
-        self.wrapped.instructions().await
-    }
-
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        let mut tools = self.wrapped.tools().await?;
+    async fn offered(
+        &self,
+        mut tools: Vec<ToolDefinition>,
+    ) -> Result<Vec<ToolDefinition>, ToolError> {
         for tool in &mut tools {
             tool.name.insert_str(0, &self.prefix);
         }
         Ok(tools)
     }
 
-    async fn validate(
-        &self,
-        tool: &ToolDefinition,
-        raw: &str,
-    ) -> Result<Map<String, Value>, Value> {
-        let mut tool = tool.clone();
-        if let Some(name) = tool.name.strip_prefix(&self.prefix) {
-            tool.name = name.to_owned();
-        }
-        self.wrapped.validate(&tool, raw).await
-    }
-
-    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        match name.strip_prefix(&self.prefix) {
-            Some(name) => self.wrapped.call(name, args).await,
-            None => Err(ToolError::Fatal(format!(
-                "{} has no tool {name:?}",
-                self.id()
-            ))),
-        }
-    }
-
-    async fn close(&self) {
-        self.wrapped.close().await;
+    fn inner_name<'a>(&'a self, name: &'a str) -> &'a str {
+        name.strip_prefix(&self.prefix).unwrap_or(name)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
+use super::wrapper::Wrapper;
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 
 /// A toolset in which some tools have other names.
@@ -21,32 +21,18 @@ impl RenamedToolset {
     pub fn new(wrapped: Arc<dyn Toolset>, names: HashMap<String, String>) -> Self {
         Self { wrapped, names }
     }
-
-    fn old<'a>(&'a self, name: &'a str) -> &'a str {
-        self.names.get(name).map_or(name, String::as_str)
-    }
 }
 
 #[async_trait]
-impl Toolset for RenamedToolset {
-    fn id(&self) -> String {
-        self.wrapped.id()
+impl Wrapper for RenamedToolset {
+    fn wrapped(&self) -> &dyn Toolset {
+        self.wrapped.as_ref()
     }
 
-    fn label(&self) -> &str {
-        self.wrapped.label()
-    }
-
-    async fn open(&self) -> Result<(), ToolError> {
-        self.wrapped.open().await
-    }
-
-    async fn instructions(&self) -> Result<Option<String>, ToolError> {
-        self.wrapped.instructions().await
-    }
-
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        let mut tools = self.wrapped.tools().await?;
+    async fn offered(
+        &self,
+        mut tools: Vec<ToolDefinition>,
+    ) -> Result<Vec<ToolDefinition>, ToolError> {
         for tool in &mut tools {
             if let Some((new, _)) = self.names.iter().find(|(_, old)| **old == tool.name) {
                 tool.name.clone_from(new);
@@ -55,21 +41,7 @@ impl Toolset for RenamedToolset {
         Ok(tools)
     }
 
-    async fn validate(
-        &self,
-        tool: &ToolDefinition,
-        raw: &str,
-    ) -> Result<Map<String, Value>, Value> {
-        let mut tool = tool.clone();
-        tool.name = self.old(&tool.name).to_owned();
-        self.wrapped.validate(&tool, raw).await
-    }
-
-    async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        self.wrapped.call(self.old(name), args).await
-    }
-
-    async fn close(&self) {
-        self.wrapped.close().await;
+    fn inner_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.names.get(name).map_or(name, String::as_str)
     }
 }

@@ -25,7 +25,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, DynamicToolset, FunctionToolset
 
 
 class OwnHook(BaseHook):
@@ -88,6 +88,9 @@ with DAG(dag_id="readme_table", schedule=None):
     one, two = SQLToolset("db").prefixed("one"), SQLToolset("db").renamed({"two": "query"})
     both = CombinedToolset([one, two.filtered(lambda ctx, tool: tool.name == "two")])
     agent("composed_toolset", toolsets=[LoggingToolset(wrapped=both, logger=logging.getLogger("own"))])
+    agent("deferred_toolset", toolsets=[SQLToolset("db").defer_loading()])
+    agent("dynamic_toolset", toolsets=[DynamicToolset(lambda ctx: SQLToolset("db"), id="made")])
+    agent("approved_toolset", toolsets=[SQLToolset("db").approval_required()])
     AgentOperator.partial(task_id="mapped", llm_conn_id="llm").expand(prompt=["a", "b"])
     AgentOperator.partial(task_id="mapped_kwargs", llm_conn_id="llm").expand_kwargs([{"prompt": "a"}])
     with TaskGroup("group"):

@@ -11,6 +11,10 @@ from harness.worker import updraft_binary
 
 HERE = Path(__file__).parent
 
+WRAPPERS = (
+    "`.prefixed()`, `.renamed()`, `.filtered()`, `.prepared()`, `.defer_loading()`, `CombinedToolset`, "
+    "`DynamicToolset`, `LoggingToolset`"
+)
 # The row of each task of readme_table.py.
 ROWS = {
     "agent_operator": "`AgentOperator` with text output",
@@ -35,7 +39,10 @@ ROWS = {
     "skills_toolset": "`AgentSkillsToolset`: folders, `GitSkills`",
     "function_toolset": "`FunctionToolset`, toolset classes of the Dag itself",
     "own_toolset": "`FunctionToolset`, toolset classes of the Dag itself",
-    "composed_toolset": "`.prefixed()`, `.renamed()`, `.filtered()`, `CombinedToolset`, `LoggingToolset`",
+    "composed_toolset": WRAPPERS,
+    "deferred_toolset": WRAPPERS,
+    "dynamic_toolset": WRAPPERS,
+    "approved_toolset": "`.approval_required()`, `.include_return_schemas()`, `ExternalToolset`",
     "output_type": "`output_type` other than `str`",
     "durable": "`durable=True`",
     "hitl_review": "`enable_hitl_review=True`",

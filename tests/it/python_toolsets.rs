@@ -429,3 +429,113 @@ class Ports(SqliteHook):
         played.error()
     );
 }
+
+#[test]
+fn a_function_makes_a_toolset_for_each_step_and_the_one_before_ends() {
+    let module = r#"
+import logging
+from airflow.providers.common.ai.toolsets.sql import SQLToolset
+from pydantic_ai.toolsets import DynamicToolset, FunctionToolset, WrapperToolset
+
+log = logging.getLogger("airflow.task.operators.test")
+
+class Told(WrapperToolset):
+    async def __aenter__(self):
+        log.info("seen: enter")
+        return await super().__aenter__()
+
+    async def __aexit__(self, *args):
+        log.info("seen: leave")
+        return await super().__aexit__(*args)
+
+def first() -> str:
+    """The first."""
+    return "one"
+
+async def each_step(ctx):
+    if ctx.run_step == 1:
+        return Told(FunctionToolset(tools=[first]))
+    if ctx.run_step == 2:
+        return Told(SQLToolset(db_conn_id="harbour", allowed_tables=["ports"]))
+    return None
+"#;
+    let played = play(
+        module,
+        "[DynamicToolset(each_step).prefixed('now')]",
+        &[
+            ("now_first", json!({})),
+            ("now_query", json!({"sql": "SELECT name FROM ports"})),
+            ("now_first", json!({})),
+        ],
+    );
+    assert_eq!(
+        played.succeeded().log(),
+        [
+            "seen: enter",
+            "Tool now_first returned",
+            "seen: leave",
+            "seen: enter",
+            "Tool now_query returned",
+            "seen: leave",
+        ]
+    );
+}
+
+#[test]
+fn tools_that_are_held_back_are_found_by_searching() {
+    let played = play(
+        FUNCTIONS,
+        "[FunctionToolset(tools=[picky]), FunctionToolset(tools=[double]).prefixed('math').defer_loading()]",
+        &[
+            ("math_double", json!({"number": 1})),
+            ("search_tools", json!({"queries": ["double a number"]})),
+            ("math_double", json!({"number": 2})),
+        ],
+    );
+    assert_eq!(
+        played.succeeded().log(),
+        ["seen: 4", "Tool math_double returned"]
+    );
+    for (toolsets, reason) in [
+        (
+            "[FunctionToolset(tools=[double]).defer_loading().prefixed('math')]",
+            "defer_loading() within another wrapper",
+        ),
+        (
+            "[FunctionToolset(tools=[double]).approval_required()]",
+            "ApprovalRequiredToolset (pydantic_ai.toolsets.wrappers) does not run natively: it waits for a person's",
+        ),
+        (
+            "[FunctionToolset(tools=[double]).include_return_schemas()]",
+            "IncludeReturnSchemasToolset (pydantic_ai.toolsets.wrappers) does not run natively: it tells the model",
+        ),
+        (
+            "[FunctionToolset(tools=[double], requires_approval=True)]",
+            "has tools that wait for a person's approval (double)",
+        ),
+    ] {
+        let refused = play(FUNCTIONS, toolsets, &[]);
+        assert!(
+            refused.error().contains(reason),
+            "{toolsets}: {}",
+            refused.error()
+        );
+    }
+}
+
+#[test]
+fn metadata_is_there_for_the_functions_that_filter() {
+    let played = play(
+        FUNCTIONS,
+        "[CombinedToolset([FunctionToolset(tools=[double]).with_metadata(open=True), FunctionToolset(tools=[picky])])\
+            .filtered(lambda ctx, tool: (tool.metadata or {}).get('open'))]",
+        &[
+            ("picky", json!({"word": "please"})),
+            ("double", json!({"number": 4})),
+        ],
+    );
+    assert_eq!(
+        played.succeeded().log(),
+        ["seen: 8", "Tool double returned"]
+    );
+}

@@ -319,6 +319,7 @@ def _toolset(toolset):
         "unsupported": {
             "class": getattr(cls, "__name__", type(toolset).__name__),
             "module": getattr(cls, "__module__", None) or type(toolset).__module__,
+            "reason": getattr(cls, "_updraft_reason", None),
         }
     }
 
@@ -326,9 +327,7 @@ def _toolset(toolset):
 # Toolsets of pydantic-ai and the provider that have neither a counterpart nor an implementation in Python here.
 _NOT_YET = {
     "ApprovalRequiredToolset",
-    "DeferredLoadingToolset",
     "IncludeReturnSchemasToolset",
-    "DynamicToolset",
     "ExternalToolset",
 }
 

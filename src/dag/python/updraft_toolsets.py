@@ -7,9 +7,10 @@ import _updraft
 import updraft_values
 from updraft_context import run_coroutine
 
-# The toolset of the run and the tools it last gave, by handle.
+# The toolset of the run, the tools it last gave and how often it was asked for them, by handle.
 _open = {}
 _tools = {}
+_steps = {}
 
 
 class JsonSchemaArguments:
@@ -58,6 +59,7 @@ def _enter(handle, payload, ctx):
 def _leave(handle, payload, ctx):
     toolset = _open.pop(handle, None)
     _tools.pop(handle, None)
+    _steps.pop(handle, None)
     if toolset is not None:
         run_coroutine(_exit(toolset))
 
@@ -79,6 +81,10 @@ def _instructions(handle, payload, ctx):
 
 
 def _list(handle, payload, ctx):
+    """The tools, which are asked for at the beginning of each step."""
+    ctx.run_step = _steps[handle] = _steps.get(handle, 0) + 1
+    if hasattr(_open.get(handle), "for_run_step"):
+        _open[handle] = run_coroutine(_open[handle].for_run_step(ctx))
     tools = run_coroutine(_current(handle).get_tools(ctx))
     _tools[handle] = tools
     return [_describe(name, tool) for name, tool in tools.items()]

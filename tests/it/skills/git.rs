@@ -442,7 +442,7 @@ fn a_github_app_gets_a_token_for_its_installation() {
         "cat \"$1/tides/SKILL.md\"; grep -rl made-up-installation-token \"$1/..\" $HOME $TMPDIR; true",
     );
     assert!(said.contains("When the tide is high."), "{said}");
-    assert!(!said.contains("/"), "{said}");
+    assert!(!said.contains("\n/"), "{said}");
     let said = refused(&program, app("43", "app.key"), &https("private/skills.git"));
     assert!(
         said.contains("no token for the installation 43: 404 Not Found Not Found"),
@@ -512,11 +512,8 @@ fn a_server_is_reached_through_a_proxy_command_and_still_known_by_its_own_name()
             json!({"ssh_config_file": file.display().to_string(), "strict_host_key_checking": "yes"}),
         ))
     };
-    let mut source = format!("harbour:{path}");
-    let mut connection = by_file(&config).unwrap();
-    // The login would be the user where neither URL nor file has one.
-    connection.1 = connection.1.replace("\"reader\"", "null");
-    let said = resolved(&program, Some(connection), &source, script);
+    let mut source = format!("{user}@harbour:{path}");
+    let said = resolved(&program, by_file(&config), &source, script);
     assert!(said.contains("When the tide is high."), "{said}");
     source = source.replace("harbour", "elsewhere");
     std::fs::write(&config, "Match all\n").unwrap();

@@ -124,7 +124,11 @@ class FunctionToolset(AbstractToolset):
         return await tool.args_validator.call(tool_args, ctx)
 
     def _updraft_obstacle(self):
-        waiting = any(tool.requires_approval or tool.defer_loading for tool in self.tools.values())
-        if waiting or self._defer_loading:
-            return {"class": "FunctionToolset with tools that need approval", "module": type(self).__module__}
+        where = {"class": type(self).__name__, "module": type(self).__module__}
+        waiting = [name for name, tool in self.tools.items() if tool.requires_approval]
+        if waiting:
+            reason = f"has tools that wait for a person's approval ({', '.join(waiting)}), which is not done natively yet"
+            return {**where, "reason": reason}
+        if self._defer_loading or any(tool.defer_loading for tool in self.tools.values()):
+            return {**where, "reason": "has tools with defer_loading of their own: call .defer_loading() on the toolset"}
         return None

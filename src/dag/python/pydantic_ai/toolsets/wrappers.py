@@ -16,6 +16,16 @@ def _renamed(toolset, tool, name):
     return tool
 
 
+def _has_metadata(toolset):
+    if isinstance(toolset, SetMetadataToolset):
+        return True
+    tools = getattr(toolset, "tools", None)
+    if isinstance(tools, dict) and any(getattr(tool, "metadata", None) for tool in tools.values()):
+        return True
+    inner = [toolset.wrapped] if hasattr(toolset, "wrapped") else getattr(toolset, "toolsets", None) or ()
+    return any(_has_metadata(item) for item in inner)
+
+
 class WrapperToolset(AbstractToolset):
     """Passes everything on to another toolset."""
 
@@ -42,6 +52,15 @@ class WrapperToolset(AbstractToolset):
     async def for_run(self, ctx):
         """The wrapper around the wrapped toolset's one for the run."""
         wrapped = await self.wrapped.for_run(ctx)
+        if wrapped is self.wrapped:
+            return self
+        own = copy(self)
+        own.wrapped = wrapped
+        return own
+
+    async def for_run_step(self, ctx):
+        """The wrapper around the wrapped toolset's one for the step."""
+        wrapped = await self.wrapped.for_run_step(ctx)
         if wrapped is self.wrapped:
             return self
         own = copy(self)
@@ -110,7 +129,8 @@ class FilteredToolset(WrapperToolset):
         self.filter_func = filter_func
 
     def _updraft_spec(self, describe):
-        if type(self) is not FilteredToolset:
+        # The worker's filter is told of no metadata.
+        if type(self) is not FilteredToolset or _has_metadata(self.wrapped):
             return None
         from updraft_values import keep
 
@@ -188,6 +208,8 @@ def _always(ctx, tool_def, tool_args):
 class ApprovalRequiredToolset(WrapperToolset):
     """Tools that wait for a person's approval."""
 
+    _updraft_reason = "waits for a person's approval of each call, which is not done natively yet"
+
     def __init__(self, wrapped, approval_required_func=_always):
         super().__init__(wrapped)
         self.approval_required_func = approval_required_func
@@ -200,17 +222,35 @@ class DeferredLoadingToolset(WrapperToolset):
         super().__init__(wrapped)
         self.tool_names = None if tool_names is None else frozenset(tool_names)
 
+    def _updraft_spec(self, describe):
+        if type(self) is not DeferredLoadingToolset:
+            return None
+        names = None if self.tool_names is None else sorted(self.tool_names)
+        return {"deferred": {"tool_names": names, "wrapped": describe(self.wrapped)}}
+
 
 class IncludeReturnSchemasToolset(WrapperToolset):
     """Tools with the schemas of what they return."""
 
+    _updraft_reason = "tells the model what each tool returns, which is not done natively yet"
+
 
 class SetMetadataToolset(WrapperToolset):
-    """Tools with more metadata."""
+    """Tools with more metadata, for the functions that filter and prepare them."""
 
     def __init__(self, wrapped, metadata):
         super().__init__(wrapped)
         self.metadata = metadata
+
+    async def get_tools(self, ctx):
+        """The wrapped toolset's, each with the metadata."""
+        tools = {}
+        for name, tool in (await super().get_tools(ctx)).items():
+            tool = copy(tool)
+            tool.tool_def = copy(tool.tool_def)
+            tool.tool_def.metadata = {**(tool.tool_def.metadata or {}), **self.metadata}
+            tools[name] = tool
+        return tools
 
 
 class CombinedToolset(AbstractToolset):
@@ -236,6 +276,13 @@ class CombinedToolset(AbstractToolset):
     async def for_run(self, ctx):
         """All of them, each for the run."""
         return CombinedToolset([await toolset.for_run(ctx) for toolset in self.toolsets])
+
+    async def for_run_step(self, ctx):
+        """All of them, each for the step."""
+        stepped = [await toolset.for_run_step(ctx) for toolset in self.toolsets]
+        if all(new is old for new, old in zip(stepped, self.toolsets)):
+            return self
+        return CombinedToolset(stepped)
 
     async def get_instructions(self, ctx):
         """What all of them add to the system prompt."""
@@ -280,21 +327,76 @@ class CombinedToolset(AbstractToolset):
 
 
 class DynamicToolset(AbstractToolset):
-    """A toolset that a function makes for each run or step."""
+    """A toolset that a function makes for each run or step; the function may make none."""
 
     def __init__(self, toolset_func, *, per_run_step=True, id=None):
         self.toolset_func = toolset_func
         self.per_run_step = per_run_step
         self._id = id
+        self._toolset = None
 
     @property
     def id(self):
         """The name of the toolset."""
         return self._id
 
+    async def _make(self, ctx):
+        made = self.toolset_func(ctx)
+        return await made if hasattr(made, "__await__") else made
+
+    async def for_run(self, ctx):
+        """A toolset of its own for the run; the function is asked now unless it is asked for each step."""
+        own = DynamicToolset(self.toolset_func, per_run_step=self.per_run_step, id=self._id)
+        if not self.per_run_step:
+            own._toolset = await own._make(ctx)
+        return own
+
+    async def for_run_step(self, ctx):
+        """Asks the function again; what it made before ends when it makes another."""
+        if self.per_run_step:
+            made = await self._make(ctx)
+            if made is not self._toolset:
+                await self.__aexit__(None, None, None)
+                await self._enter(made)
+        return self
+
+    async def _enter(self, toolset):
+        # Only what could be entered is left again.
+        self._toolset = None
+        if toolset is not None:
+            await toolset.__aenter__()
+            self._toolset = toolset
+
+    async def __aenter__(self):
+        await self._enter(self._toolset)
+        return self
+
+    async def __aexit__(self, *args):
+        toolset, self._toolset = self._toolset, None
+        if toolset is not None:
+            return await toolset.__aexit__(*args)
+
+    async def get_instructions(self, ctx):
+        """Those of what the function made."""
+        return None if self._toolset is None else await self._toolset.get_instructions(ctx)
+
+    async def get_tools(self, ctx):
+        """Those of what the function made."""
+        return {} if self._toolset is None else await self._toolset.get_tools(ctx)
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        """Runs the tool of what the function made."""
+        return await self._toolset.call_tool(name, tool_args, ctx, tool)
+
+    def apply(self, visitor):
+        """Visits what the function made."""
+        visitor(self) if self._toolset is None else self._toolset.apply(visitor)
+
 
 class ExternalToolset(AbstractToolset):
     """Tools that run outside."""
+
+    _updraft_reason = "has tools whose results come from outside the run, which no Airflow task waits for"
 
     def __init__(self, tool_defs, *, id=None):
         self.tool_defs = tool_defs
