@@ -434,7 +434,7 @@ impl DataSourceSpec {
     /// Is the connection looked up? Local files need none.
     #[must_use]
     pub fn uses_connection(&self) -> bool {
-        self.storage_type.as_deref() != Some("local")
+        self.storage_type.as_deref() != Some("local") && !self.uri.starts_with("file://")
     }
 }
 

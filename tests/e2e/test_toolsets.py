@@ -42,3 +42,51 @@ def test_functions_hooks_and_classes_of_the_dag_file_are_tools(
     assert results[4] == '{"COLUMNS":["NAME"],"ROWS":[["ALDINE BOOKS"]],"ROW_COUNT":1}'
     assert airflow.xcoms(run, "ask")["return_value"] == "Berth 1."
     log.assert_groups_balance()
+
+
+def test_files_beside_the_dag_are_tables_that_can_be_joined(
+    airflow: Airflow, worker: Worker, model: ModelServer
+) -> None:
+    joined = (
+        "SELECT p.name, sum(l.tons) AS tons, max(l.day) AS last FROM landings l JOIN ports p ON l.port = p.id "
+        "GROUP BY p.name ORDER BY tons DESC"
+    )
+    script = model.script(
+        "example",
+        [
+            call("list_tables"),
+            call("get_schema", table_name="landings"),
+            call("query", sql=joined),
+            call("query", sql="SELECT id, name FROM ports ORDER BY id"),
+            call("query", sql="SELECT harbour FROM ports"),
+            call("query", sql="SELECT 1 / 0"),
+            call("query", sql="DROP TABLE ports"),
+            say("20 tons in Bergen."),
+        ],
+    )
+    run, state = airflow.run_dag("harbour_files")
+    log = airflow.log(run, "ask")
+    assert state == "success", log.text
+    tools = {tool["function"]["name"]: tool["function"] for tool in script.requests[0]["tools"]}
+    assert list(tools) == ["list_tables", "get_schema", "query"]
+    assert tools["list_tables"]["description"] == "List available table names."
+    results = [message["content"] for message in script.requests[-1]["messages"] if message["role"] == "tool"]
+    assert sorted(json.loads(results[0])) == ["landings", "ports"]
+    assert results[1] == (
+        '{"columns":[{"name":"port","type":"int64"},{"name":"day","type":"date32[day]"},'
+        '{"name":"tons","type":"double"}],"column_count":3}'
+    )
+    assert results[2] == (
+        '{"columns":["name","tons","last"],"rows":[["Bergen",20.0,"2026-11-02"],["Ribe",3.0,"2026-11-02"]],"row_count":2}'
+    )
+    assert results[3] == (
+        '{"columns":["id","name"],"rows":[[1,"Bergen"],[2,"Ålesund"]],"row_count":2,"truncated":true,'
+        '"truncated_by":"max_rows","hint":"Only the first 2 rows are shown. Filter or aggregate in SQL rather than '
+        'paging through the result."}'
+    )
+    # What the model may mend is a retry; what the engine finds while it computes is an answer. The texts are the engine's.
+    assert json.loads(results[4])["error"].startswith("error: Error while executing query: ")
+    assert json.loads(results[5])["query"] == "SELECT 1 / 0"
+    assert "Statement type 'Drop' is not allowed. Allowed types: Select, Union, Intersect, Except" in results[6]
+    assert airflow.xcoms(run, "ask")["return_value"] == "20 tons in Bergen."
+    log.assert_groups_balance()

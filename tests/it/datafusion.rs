@@ -520,3 +520,43 @@ async fn formats_join_with_one_another() {
         r#"{"columns":["price","x","name"],"rows":[["12.50",1.5,"Oslo"],["0.00",null,"Ålesund"]],"row_count":2}"#
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sorting_more_than_the_memory_holds_goes_to_disk_and_joining_more_is_an_error() {
+    let rows = "SELECT value AS n, repeat(CAST(value AS VARCHAR), 50) AS text FROM generate_series(1, 200000)";
+    let sql = format!(
+        "SELECT sum(n) AS total FROM (SELECT n, row_number() OVER (ORDER BY text) AS r FROM ({rows}))"
+    );
+    let join = format!("SELECT count(*) FROM ({rows}) a JOIN ({rows}) b ON a.text = b.text");
+    let mut config = DataFusionToolsetConfig::new(Vec::new());
+    config.datasource_configs.push(DataSourceConfig {
+        table_name: "ports".to_owned(),
+        uri: format!("file://{}/ports.csv", files().display()),
+        format: "csv".to_owned(),
+        ..DataSourceConfig::default()
+    });
+    let mut settings = EngineSettings::new(Environment::default());
+    settings.memory_limit = 40 << 20;
+    let toolset = DataFusionToolset::new(
+        config,
+        settings,
+        Arc::new(NoConnections),
+        Arc::new(str::to_owned),
+    )
+    .unwrap();
+    let ask = async |sql: &str| {
+        let arguments = json!({ "sql": sql });
+        let answer = toolset
+            .call("query", arguments.as_object().cloned().unwrap())
+            .await;
+        answer.unwrap().as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        ask(&sql).await,
+        r#"{"columns":["total"],"rows":[[20000100000]],"row_count":1}"#
+    );
+    let told = ask(&join).await;
+    assert!(told.contains("Resources exhausted"), "{told}");
+    assert!(told.contains("HashJoin"), "{told}");
+    toolset.close().await;
+}

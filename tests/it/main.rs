@@ -15,6 +15,7 @@ mod dag_host;
 mod dag_packages;
 mod databases;
 mod datafusion;
+mod iceberg;
 mod local_run;
 mod native_hooks;
 mod parity;

@@ -15,6 +15,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::StreamExt as _;
 
+use super::iceberg::{self, IcebergTable};
 use super::listing::{Listing, ListingError, Place};
 use super::misfit::{self, Misfit};
 use super::options::FileOptions;
@@ -77,6 +78,12 @@ pub(super) enum EngineError {
     #[error("Failed to register {format} data source: {reason}")]
     Registration {
         format: &'static str,
+        reason: String,
+    },
+    #[error("Failed to register Iceberg table '{table}' from connection '{conn_id}': {reason}")]
+    Iceberg {
+        table: String,
+        conn_id: String,
         reason: String,
     },
     #[error(
@@ -159,19 +166,15 @@ impl Engine {
         source: &DataSourceConfig,
         registration: &mut Registration<'_>,
     ) -> Result<(), EngineError> {
+        if source.is_table_provider() {
+            registration.note(source)?;
+            return self.register_iceberg(source, registration).await;
+        }
         let Some(storage) = source.storage()? else {
             return Err(EngineError::NoFiles(repr_str(&source.table_name)));
         };
         let place = self.place(source, storage, registration).await?;
-        if let Some(uri) = registration
-            .uris
-            .insert(source.table_name.clone(), source.uri.clone())
-        {
-            return Err(EngineError::Twice {
-                name: source.table_name.clone(),
-                uri,
-            });
-        }
+        registration.note(source)?;
         let format = FileFormatName::of(&source.format)
             .ok_or_else(|| EngineError::Format(source.format.to_lowercase()))?;
         let failed = |reason: String| EngineError::Registration {
@@ -194,13 +197,38 @@ impl Engine {
             .register_table(name.clone(), listing.table(&self.context)?)
             .map_err(|error| failed(error.strip_backtrace()))?;
         lock(&self.listings).insert(name.table().to_owned(), listing);
-        tracing::info!(
-            target: "airflow.task",
-            logger = LOGGER,
-            "Registered data source format {} for table: {}",
-            source.format,
-            source.table_name
-        );
+        say_registered(source);
+        Ok(())
+    }
+
+    async fn register_iceberg(
+        &self,
+        source: &DataSourceConfig,
+        registration: &mut Registration<'_>,
+    ) -> Result<(), EngineError> {
+        let failed = |reason: String| EngineError::Iceberg {
+            table: source.table_name.clone(),
+            conn_id: source.conn_id.clone(),
+            reason,
+        };
+        let opened = iceberg::open(source, registration.connections, registration.environment);
+        let current = opened.await.map_err(|error| failed(error.to_string()))?;
+        let store = match current.store {
+            None => ObjectStoreUrl::local_filesystem(),
+            Some((root, store)) => {
+                // A catalog has credentials of its own for each table.
+                let owner = format!("{} {}", source.conn_id, source.table_name);
+                let url = ObjectStoreUrl::parse(registration.root(&root, &owner))?;
+                self.context.register_object_store(url.as_ref(), store);
+                url
+            }
+        };
+        let table = IcebergTable::new(current.schema, store, current.files);
+        let name = TableReference::from(source.table_name.as_str());
+        self.context
+            .register_table(name, Arc::new(table))
+            .map_err(|error| failed(error.strip_backtrace()))?;
+        say_registered(source);
         Ok(())
     }
 
@@ -377,6 +405,16 @@ impl Engine {
     }
 }
 
+fn say_registered(source: &DataSourceConfig) {
+    tracing::info!(
+        target: "airflow.task",
+        logger = LOGGER,
+        "Registered data source format {} for table: {}",
+        source.format,
+        source.table_name
+    );
+}
+
 /// What is known while sources are registered.
 struct Registration<'a> {
     connections: &'a dyn ConnectionSource,
@@ -388,6 +426,15 @@ struct Registration<'a> {
 }
 
 impl Registration<'_> {
+    /// Takes the table's name, which must be new.
+    fn note(&mut self, source: &DataSourceConfig) -> Result<(), EngineError> {
+        let (name, uri) = (source.table_name.clone(), source.uri.clone());
+        match self.uris.insert(name.clone(), uri) {
+            None => Ok(()),
+            Some(uri) => Err(EngineError::Twice { name, uri }),
+        }
+    }
+
     /// The root to register a store under. DataFusion knows one store for a bucket; where two connections lead to it,
     /// each gets a root of its own.
     fn root(&mut self, root: &str, conn_id: &str) -> String {

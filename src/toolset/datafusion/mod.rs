@@ -5,6 +5,7 @@
 //! that writes. The row limit is part of the plan, and rows are taken as they come.
 
 mod engine;
+mod iceberg;
 mod listing;
 mod misfit;
 mod naming;
@@ -21,7 +22,7 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 pub use self::engine::EngineSettings;
 pub use self::source::{DataSourceConfig, DataSourceError};
@@ -84,7 +85,7 @@ pub struct DataFusionToolset {
     settings: EngineSettings,
     connections: Arc<dyn ConnectionSource>,
     mask: Mask,
-    engine: OnceCell<Engine>,
+    engine: Mutex<Option<Arc<Engine>>>,
 }
 
 impl DataFusionToolset {
@@ -109,20 +110,23 @@ impl DataFusionToolset {
             settings,
             connections,
             mask,
-            engine: OnceCell::new(),
+            engine: Mutex::default(),
         })
     }
 
-    async fn engine(&self) -> Result<&Engine, EngineError> {
-        self.engine
-            .get_or_try_init(|| {
-                Engine::build(
-                    &self.config.datasource_configs,
-                    self.connections.as_ref(),
-                    &self.settings,
-                )
-            })
-            .await
+    async fn engine(&self) -> Result<Arc<Engine>, EngineError> {
+        let mut engine = self.engine.lock().await;
+        if let Some(engine) = engine.as_ref() {
+            return Ok(Arc::clone(engine));
+        }
+        let built = Engine::build(
+            &self.config.datasource_configs,
+            self.connections.as_ref(),
+            &self.settings,
+        );
+        let built = Arc::new(built.await?);
+        *engine = Some(Arc::clone(&built));
+        Ok(built)
     }
 
     async fn list_tables(&self) -> String {
@@ -309,5 +313,9 @@ impl Toolset for DataFusionToolset {
             }
         };
         Ok(Value::String(answer))
+    }
+
+    async fn close(&self) {
+        self.engine.lock().await.take();
     }
 }

@@ -90,7 +90,7 @@ impl StorageType {
         (Self::Local, "local", &["file://"]),
     ];
 
-    fn of_uri(uri: &str) -> Option<Self> {
+    pub fn of_uri(uri: &str) -> Option<Self> {
         Self::ALL
             .iter()
             .find(|(_, _, schemes)| schemes.iter().any(|scheme| uri.starts_with(scheme)))

@@ -109,16 +109,7 @@ pub(super) async fn open(
     connections: &dyn ConnectionSource,
     environment: &Environment,
 ) -> Result<OpenedStore, StoreRefusal> {
-    let connection = connections.connection(&source.conn_id).await?;
-    let connection = match connection.conn_type.as_str() {
-        "aws" => connection,
-        "google_cloud_platform" => {
-            check_gcs(&Extra::of(&connection)?)?;
-            connection
-        }
-        "wasb" => azure(&connection, environment)?,
-        other => return Err(StoreRefusal::UnknownType(other.to_owned())),
-    };
+    let connection = connection(&source.conn_id, connections, environment).await?;
     let failed = |error| StoreRefusal::Store {
         storage: storage.python_name(),
         source: error,
@@ -150,6 +141,24 @@ pub(super) async fn open(
         root: format!("{scheme}://{host}"),
         path: format!("/{}", location.path),
     })
+}
+
+/// A connection that may open a store, with what the worker's environment adds to it.
+pub(super) async fn connection(
+    conn_id: &str,
+    connections: &dyn ConnectionSource,
+    environment: &Environment,
+) -> Result<Connection, StoreRefusal> {
+    let connection = connections.connection(conn_id).await?;
+    match connection.conn_type.as_str() {
+        "aws" => Ok(connection),
+        "google_cloud_platform" => {
+            check_gcs(&Extra::of(&connection)?)?;
+            Ok(connection)
+        }
+        "wasb" => azure(&connection, environment),
+        other => Err(StoreRefusal::UnknownType(other.to_owned())),
+    }
 }
 
 /// The extra of a connection; older forms of Airflow wrote `extra__<type>__` before a field's name.
@@ -359,4 +368,133 @@ fn outranking(credential: AzureCredential, environment: &Environment) -> Vec<&'s
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn connection(conn_type: &str, extra: Value) -> Connection {
+        Connection {
+            conn_id: "c".to_owned(),
+            conn_type: conn_type.to_owned(),
+            extra: Some(extra.to_string()),
+            ..Connection::default()
+        }
+    }
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        variables.iter().copied().collect()
+    }
+
+    fn refusal(connection: &Connection, variables: &[(&str, &str)]) -> String {
+        azure(connection, &environment(variables))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn fields_that_the_engine_does_not_read_are_refused_by_name() {
+        for field in [
+            "key_secret_name",
+            "extra__google_cloud_platform__impersonation_chain",
+        ] {
+            let connection = connection("google_cloud_platform", json!({field: "x"}));
+            let told = check_gcs(&Extra::of(&connection).unwrap())
+                .unwrap_err()
+                .to_string();
+            let name = field.rsplit("__").next().unwrap();
+            assert!(told.starts_with(&format!(
+                "Connection field '{name}' is not supported for DataFusion GCS access"
+            )));
+        }
+        let both = connection(
+            "google_cloud_platform",
+            json!({"key_path": "/k", "keyfile_dict": {"a": 1}}),
+        );
+        let told = check_gcs(&Extra::of(&both).unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.starts_with("The `keyfile_dict` and `key_path` fields are mutually exclusive.")
+        );
+        let told = refusal(&connection("wasb", json!({"connection_string": "x"})), &[]);
+        assert!(told.contains(
+            "'connection_string' is not supported for DataFusion Azure Blob Storage access"
+        ));
+        let told = refusal(
+            &connection("wasb", json!({"sas_token": "https://a/?sv=1"})),
+            &[],
+        );
+        assert!(told.starts_with("A URL-form `sas_token` is not supported"));
+        let told = refusal(&connection("wasb", json!({"tenant_id": "t"})), &[]);
+        assert!(told.ends_with("but login (client_id) is not."));
+    }
+
+    #[test]
+    fn a_host_must_lead_to_an_account_of_a_cloud_that_is_known() {
+        let at = |host: &str| Connection {
+            host: Some(host.to_owned()),
+            ..connection("wasb", json!({}))
+        };
+        assert!(azure(&at("https://acc.blob.core.windows.net"), &environment(&[])).is_ok());
+        assert!(refusal(&at("http://127.0.0.1:10000/acc"), &[]).contains("emulator's address"));
+        assert!(refusal(&at("just-an-id"), &[]).contains("there is no `login`"));
+        let other = at("acc.blob.core.chinacloudapi.cn");
+        assert!(refusal(&other, &[]).contains("is not in the public cloud"));
+        let told = azure(
+            &other,
+            &environment(&[("AZURE_STORAGE_ENDPOINT", "https://e")]),
+        );
+        assert!(
+            told.unwrap()
+                .extra
+                .unwrap()
+                .contains("\"account_host\":\"https://e\"")
+        );
+    }
+
+    #[test]
+    fn variables_that_outrank_a_connections_credential_are_named() {
+        let key = connection("wasb", json!({"account_key": "not a real key"}));
+        let sas = connection("wasb", json!({"sas_token": "sv=1"}));
+        let workload = [
+            ("AZURE_CLIENT_ID", "i"),
+            ("AZURE_TENANT_ID", "t"),
+            ("AZURE_FEDERATED_TOKEN_FILE", "/f"),
+        ];
+        assert!(azure(&key, &environment(&workload)).is_ok());
+        let told = refusal(&key, &[("AZURE_STORAGE_TOKEN", "x")]);
+        assert!(told.starts_with("Worker environment variable(s) AZURE_STORAGE_TOKEN outrank"));
+        let told = refusal(&sas, &workload);
+        assert!(
+            told.contains("AZURE_CLIENT_ID, AZURE_TENANT_ID, AZURE_FEDERATED_TOKEN_FILE outrank")
+        );
+        assert!(azure(&sas, &environment(workload.get(..2).unwrap())).is_ok());
+        let told = refusal(&sas, &[("AZURE_STORAGE_MASTER_KEY", "x")]);
+        assert!(told.contains("AZURE_STORAGE_MASTER_KEY outrank"));
+        // Without a credential of its own the connection leaves it to the environment.
+        assert!(azure(&connection("wasb", json!({})), &environment(&workload)).is_ok());
+    }
+
+    #[test]
+    fn an_abfs_uri_names_container_account_and_host() {
+        let check = |uri: &str| {
+            let location = Location::parse(uri).unwrap();
+            check_abfs(uri, &location, &environment(&[])).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("abfss://box@acc.dfs.core.windows.net/x"), Ok(()));
+        assert!(
+            check("abfs://box/x")
+                .unwrap_err()
+                .contains("does not match the required abfs(s)://")
+        );
+        assert!(
+            check("abfs://box@acc.dfs.example.com/x")
+                .unwrap_err()
+                .contains("is not in the public cloud")
+        );
+    }
 }

@@ -41,9 +41,6 @@ class DataFusionToolset(AirflowToolset):
         if strangers:
             kind = f"DataFusionToolset over a {type(strangers[0]).__name__}"
             return {"unsupported": {"class": kind, "module": type(self).__module__}}
-        if any(config.is_table_provider for config in self._datasource_configs):
-            reason = "reads an Iceberg table"
-            return {"unsupported": {"class": "DataFusionToolset", "module": type(self).__module__, "reason": reason}}
         return {
             "data_fusion": {
                 "datasource_configs": [_source(config) for config in self._datasource_configs],
