@@ -65,20 +65,22 @@ packages() {
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
+# python_environment FOLDER REQUIREMENTS
 python_environment() {
     local wanted
-    wanted=$(cat tests/e2e/requirements.txt; python3 --version)
-    [ "$(cat "$venv/updraft-requirements" 2>/dev/null)" = "$wanted" ] && return
-    begin "Python environment in $venv"
+    wanted=$(cat "$2"; python3 --version)
+    [ "$(cat "$1/updraft-requirements" 2>/dev/null)" = "$wanted" ] && return
+    begin "Python environment in $1"
     mkdir -p "$cache"
-    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    [ -x "$venv/bin/uv" ] || "$venv/bin/pip" install --quiet uv
-    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r tests/e2e/requirements.txt
-    printf '%s' "$wanted" >"$venv/updraft-requirements"
+    [ -x "$1/bin/python" ] || python3 -m venv "$1"
+    [ -x "$1/bin/uv" ] || "$1/bin/pip" install --quiet uv
+    "$1/bin/uv" pip install --quiet --python "$1/bin/python" -r "$2"
+    printf '%s' "$wanted" >"$1/updraft-requirements"
 }
 
 packages
-python_environment
+python_environment "$venv" tests/e2e/requirements.txt
+python_environment "$venv-langchain" tests/e2e/requirements-langchain.txt
 # Some tests read the example Dags of the installed provider.
 export UPDRAFT_TEST_VENV=$venv
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::binary_content::BinaryContent;
+
 /// One message of the exchange with a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +48,9 @@ pub struct ToolReturn {
     pub tool_name: String,
     pub tool_call_id: String,
     pub content: Value,
+    /// Files that `content` refers to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<BinaryContent>,
     pub outcome: ToolOutcome,
 }
 

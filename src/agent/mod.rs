@@ -2,6 +2,7 @@
 //! elsewhere and implement the traits here.
 
 pub mod arguments;
+pub mod binary_content;
 pub mod cost;
 pub mod error;
 pub mod events;
@@ -16,6 +17,7 @@ mod tool_calls;
 pub mod toolset;
 pub mod usage;
 
+pub use binary_content::{BinaryContent, ToolOutput};
 pub use error::AgentError;
 pub use model::{Model, ModelError};
 pub use run::{Agent, Retries, RunInput, RunOutcome};

@@ -7,12 +7,13 @@ use super::pydantic_json::compact_json;
 /// The key under which arguments go back to the model when they are not a JSON object.
 const INVALID_JSON: &str = "INVALID_JSON";
 
-/// A tool result as text: a string as it is, null as nothing, anything else as compact JSON.
+/// A tool result as text: a string as it is, null and an empty list as nothing, anything else as compact JSON.
 #[must_use]
 pub fn tool_result_text(content: &Value) -> String {
     match content {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => String::new(),
         other => compact_json(other),
     }
 }
@@ -63,6 +64,7 @@ mod tests {
     fn text_results_pass_as_they_are_and_null_is_empty() {
         assert_eq!(tool_result_text(&json!("[\"a\", \"b\"]")), "[\"a\", \"b\"]");
         assert_eq!(tool_result_text(&Value::Null), "");
+        assert_eq!(tool_result_text(&json!([])), "");
         assert_eq!(
             tool_result_text(&json!({"a": [1, null]})),
             "{\"a\":[1,null]}"

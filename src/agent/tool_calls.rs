@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 
+use super::binary_content::ToolOutput;
 use super::error::AgentError;
 use super::events;
 use super::message::{RequestPart, ToolCall, ToolOutcome, ToolReturn};
@@ -189,8 +190,12 @@ impl<'a> Tools<'a> {
         };
         let ended =
             |outcome, text: &str| events::tool_return(turn, call, outcome, text, started.elapsed());
+        let mut files = Vec::new();
         let (outcome, content) = match result {
-            Ok(content) => (ToolOutcome::Success, content),
+            Ok(output) => {
+                files = output.files;
+                (ToolOutcome::Success, output.content)
+            }
             Err(CallError::Retry(refusal)) => {
                 if let Err(error) = prepared.check_budget(&refusal, &tool_span) {
                     ended(None, &tool_result_text(&refusal.content));
@@ -214,6 +219,7 @@ impl<'a> Tools<'a> {
             tool_name: call.tool_name.clone(),
             tool_call_id: call.tool_call_id.clone(),
             content,
+            files,
             outcome,
         })
     }
@@ -298,9 +304,9 @@ async fn call_tool(
     toolset: &Arc<dyn Toolset>,
     call: &ToolCall,
     arguments: Map<String, Value>,
-) -> Result<Value, CallError> {
+) -> Result<ToolOutput, CallError> {
     toolset
-        .call(&call.tool_name, arguments)
+        .call_for_files(&call.tool_name, arguments)
         .await
         .map_err(|error| match error {
             ToolError::Retry(text) => CallError::Retry(Refusal {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments;
+use super::binary_content::ToolOutput;
 
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,6 +84,18 @@ pub trait Toolset: Send + Sync {
     /// # Errors
     /// See [`ToolError`].
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError>;
+
+    /// The same for a toolset whose tools give files, and for what wraps one: the agent calls this.
+    ///
+    /// # Errors
+    /// See [`ToolError`].
+    async fn call_for_files(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.call(name, args).await.map(ToolOutput::from)
+    }
 
     /// Ends connections and child processes. Called once, at the end of the run.
     async fn close(&self) {}

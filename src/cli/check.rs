@@ -311,6 +311,7 @@ fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static s
                 }
             }
         }
+        ToolsetSpec::Mcp(mcp) => named.extend(literal("mcp_conn_id", &mcp.mcp_conn_id)),
         ToolsetSpec::Skills(skills) => {
             for source in &skills.sources {
                 if let SkillSourceSpec::Git {

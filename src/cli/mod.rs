@@ -22,6 +22,7 @@ macro_rules! outln {
 
 mod check;
 mod dag_files;
+mod mcp;
 mod run;
 mod skills;
 mod sql;
@@ -58,6 +59,7 @@ enum Command {
     Check(check::Arguments),
     Sql(sql::Arguments),
     Skills(skills::Arguments),
+    Mcp(mcp::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Check(arguments)), ..) => check::run(arguments),
         (Some(Command::Sql(arguments)), ..) => sql::run(arguments),
         (Some(Command::Skills(arguments)), ..) => skills::run(arguments),
+        (Some(Command::Mcp(arguments)), ..) => mcp::run(arguments),
         (Some(Command::Worker(arguments)), ..) => worker::run(arguments),
         (None, ..) => {
             eprint!("{}", Arguments::command().render_help());

@@ -268,6 +268,10 @@ pub enum ToolsetSpec {
     DataFusion(DataFusionToolsetSpec),
     /// `AgentSkillsToolset`.
     Skills(SkillsToolsetSpec),
+    /// `MCPToolset` of the provider: a server behind a connection.
+    Mcp(McpToolsetSpec),
+    /// pydantic-ai's own classes for MCP servers.
+    McpServer(Box<McpServerSpec>),
     /// `.prefixed("x")`.
     Prefixed {
         prefix: String,
@@ -365,15 +369,24 @@ impl ToolsetSpec {
             | Self::Logging { wrapped, .. } => std::slice::from_ref(wrapped),
             Self::Combined { toolsets } => toolsets,
             Self::Python { inner, .. } => inner,
-            Self::Sql(_) | Self::DataFusion(_) | Self::Skills(_) | Self::Unsupported { .. } => &[],
+            Self::Sql(_)
+            | Self::DataFusion(_)
+            | Self::Skills(_)
+            | Self::Mcp(_)
+            | Self::McpServer(_)
+            | Self::Unsupported { .. } => &[],
         }
     }
 
     /// Must the interpreter stay as long as the agent runs?
     #[must_use]
     pub fn needs_interpreter(&self) -> bool {
-        matches!(self, Self::Python { .. } | Self::Filtered { .. })
-            || self.inner().iter().any(Self::needs_interpreter)
+        let own = match self {
+            Self::Python { .. } | Self::Filtered { .. } => true,
+            Self::Mcp(mcp) => mcp.token_provider.is_some() || mcp.env_provider.is_some(),
+            _ => false,
+        };
+        own || self.inner().iter().any(Self::needs_interpreter)
     }
 }
 
@@ -436,6 +449,73 @@ impl DataSourceSpec {
     pub fn uses_connection(&self) -> bool {
         self.storage_type.as_deref() != Some("local") && !self.uri.starts_with("file://")
     }
+}
+
+/// Arguments of the provider's `MCPToolset`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpToolsetSpec {
+    /// Templated.
+    pub mcp_conn_id: Argument,
+    #[serde(default)]
+    pub tool_prefix: Option<String>,
+    /// Functions that are called once, when the agent begins.
+    #[serde(default)]
+    pub token_provider: Option<Handle>,
+    #[serde(default)]
+    pub env_provider: Option<Handle>,
+}
+
+/// Arguments of pydantic-ai's classes for MCP servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpServerSpec {
+    /// The class, e.g. `MCPServerStdio`.
+    pub class: String,
+    #[serde(default)]
+    pub id: Option<String>,
+    pub server: McpServerAddress,
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+    /// `retry`, `failed` or `error`.
+    pub tool_error_behavior: String,
+    pub include_instructions: bool,
+    pub cache_tools: bool,
+}
+
+/// How an MCP server is reached: one of `http` and `stdio` is there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpServerAddress {
+    #[serde(default)]
+    pub http: Option<McpHttpSpec>,
+    #[serde(default)]
+    pub stdio: Option<McpStdioSpec>,
+    /// Seconds; `None`: as long as it takes.
+    #[serde(default)]
+    pub init_timeout: Option<f64>,
+    #[serde(default)]
+    pub read_timeout: Option<f64>,
+}
+
+/// An MCP server behind an address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpHttpSpec {
+    pub url: String,
+    #[serde(default)]
+    pub headers: HashMap<String, String>,
+    /// The older transport, with server-sent events.
+    #[serde(default)]
+    pub sse: bool,
+}
+
+/// An MCP server that is started as a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpStdioSpec {
+    pub command: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: HashMap<String, String>,
+    #[serde(default)]
+    pub cwd: Option<String>,
 }
 
 /// Arguments of `AgentSkillsToolset`.

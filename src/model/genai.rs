@@ -20,6 +20,7 @@ use super::http::{
     MAX_RETRIES, Retry, client, connection_error, decide, error_body, server, timeout, with_retries,
 };
 use super::prices;
+use super::tool_files::{FilePart, file_parts, result_content};
 use crate::agent::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall,
     ToolOutcome, UserContent,
@@ -200,7 +201,7 @@ impl GenaiModel {
                 }
                 RequestPart::ToolReturn(result) => {
                     let content = match result.outcome {
-                        ToolOutcome::Success => tool_result_text(&result.content),
+                        ToolOutcome::Success => tool_result_text(&result_content(result)),
                         ToolOutcome::Retried | ToolOutcome::Failed => {
                             tool_error_text(&result.content)
                         }
@@ -214,6 +215,23 @@ impl GenaiModel {
         }
         if !results.is_empty() {
             out.insert(0, ChatMessage::tool(MessageContent::from_parts(results)));
+        }
+        let files: Vec<ContentPart> = file_parts(request)
+            .into_iter()
+            .map(|part| match part {
+                FilePart::Text(text) => ContentPart::Text(text),
+                FilePart::Image(file) => {
+                    ContentPart::from_binary_base64(file.media_type.as_str(), file.base64(), None)
+                }
+                FilePart::Document(file, ending) => ContentPart::from_binary_base64(
+                    file.media_type.as_str(),
+                    file.base64(),
+                    Some(format!("filename.{ending}")),
+                ),
+            })
+            .collect();
+        if !files.is_empty() {
+            out.push(ChatMessage::user(MessageContent::from_parts(files)));
         }
         out
     }

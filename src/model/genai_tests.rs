@@ -54,6 +54,7 @@ fn conversation() -> Vec<Message> {
             tool_name: "query".to_owned(),
             tool_call_id: id.to_owned(),
             content,
+            files: Vec::new(),
             outcome,
         })
     };

@@ -13,3 +13,4 @@ mod prices;
 pub mod recording;
 pub mod resolve;
 pub mod scripted;
+mod tool_files;

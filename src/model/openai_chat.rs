@@ -15,6 +15,7 @@ use super::http::{Post, client, post, server, timeout};
 use super::openai_profile::drops_sampling;
 use super::openai_schema;
 use super::prices;
+use super::tool_files::{self, FilePart, file_parts, result_content};
 use crate::agent::message::{
     Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
 };
@@ -94,6 +95,19 @@ pub fn secret_header(value: &str) -> Result<HeaderValue, ModelError> {
     })?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+fn file_part(part: FilePart<'_>) -> Value {
+    match part {
+        FilePart::Text(text) => json!({ "text": text, "type": "text" }),
+        FilePart::Image(file) => {
+            json!({ "image_url": { "url": file.data_uri() }, "type": "image_url" })
+        }
+        FilePart::Document(file, ending) => json!({
+            "file": { "file_data": file.data_uri(), "filename": format!("filename.{ending}") },
+            "type": "file",
+        }),
+    }
 }
 
 /// A model behind a Chat Completions API.
@@ -198,10 +212,19 @@ impl OpenAiChat {
         for instructions in newest.iter().flat_map(|request| &request.instructions) {
             out.push(self.system(instructions));
         }
+        let mut announced = false;
         for message in messages {
             match message {
                 Message::Request(request) => {
-                    out.extend(request.parts.iter().map(|part| self.request_part(part)))
+                    out.extend(request.parts.iter().map(|part| self.request_part(part)));
+                    let files = file_parts(request);
+                    if !files.is_empty() {
+                        if !std::mem::replace(&mut announced, true) {
+                            out.push(self.system(tool_files::ANNOUNCEMENT));
+                        }
+                        let parts: Vec<Value> = files.into_iter().map(file_part).collect();
+                        out.push(json!({ "role": "user", "content": parts }));
+                    }
                 }
                 Message::Response(response) => out.extend(self.assistant(response)),
             }
@@ -234,7 +257,7 @@ impl OpenAiChat {
             }
             RequestPart::ToolReturn(result) => {
                 let content = match result.outcome {
-                    ToolOutcome::Success => tool_result_text(&result.content),
+                    ToolOutcome::Success => tool_result_text(&result_content(result)),
                     ToolOutcome::Retried => tool_error_text(&result.content),
                     // A failed result's structure goes as the text it would have been.
                     ToolOutcome::Failed => {

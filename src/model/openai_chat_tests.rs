@@ -158,3 +158,48 @@ fn a_key_with_a_line_break_is_refused_without_being_shown() {
         "{error}"
     );
 }
+
+#[test]
+fn files_of_a_tool_come_in_a_user_message_that_is_announced_once() {
+    use crate::agent::BinaryContent;
+    use crate::agent::message::ToolReturn;
+
+    let photo = |id: &str| {
+        Message::Request(ModelRequest {
+            parts: vec![RequestPart::ToolReturn(ToolReturn {
+                tool_name: "photo".to_owned(),
+                tool_call_id: id.to_owned(),
+                content: json!("See file 39b6d7."),
+                files: vec![BinaryContent {
+                    data: b"%PDF".to_vec(),
+                    media_type: "image/png".to_owned(),
+                }],
+                outcome: ToolOutcome::Success,
+            })],
+            ..ModelRequest::default()
+        })
+    };
+    let framed = |id: &str| {
+        let open = format!(
+            "<pyai:tool_result tool_name=\"photo\" tool_call_id=\"{id}\" file_id=\"39b6d7\">"
+        );
+        json!({"role": "user", "content": [
+            {"text": open, "type": "text"},
+            {"image_url": {"url": "data:image/png;base64,JVBERg=="}, "type": "image_url"},
+            {"text": "</pyai:tool_result>", "type": "text"},
+        ]})
+    };
+    let tool =
+        |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "See file 39b6d7."});
+    // The order of pydantic-ai 2.68.
+    assert_eq!(
+        model("openai-chat", "http://localhost").messages(&[photo("c1"), photo("c2")]),
+        [
+            tool("c1"),
+            json!({"role": "system", "content": tool_files::ANNOUNCEMENT}),
+            framed("c1"),
+            tool("c2"),
+            framed("c2"),
+        ]
+    );
+}

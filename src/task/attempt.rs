@@ -439,23 +439,34 @@ fn rendered_text(
     })
 }
 
+/// The rendered id of a toolset's connection; the log says what a template has become.
+fn rendered_conn_id(
+    kind: &str,
+    name: &str,
+    argument: &Argument,
+    resolver: &Resolver<'_>,
+) -> Result<Argument, Failure> {
+    let rendered = rendered_text(name, argument, resolver)?;
+    if !matches!(argument, Argument::String(before) if *before == rendered) {
+        tracing::info!(
+            logger = super::agent_task::LOGGER,
+            "Rendered toolset {kind}-{rendered}"
+        );
+    }
+    Ok(Argument::String(rendered))
+}
+
 fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<ToolsetSpec, Failure> {
     Ok(match toolset {
         ToolsetSpec::Sql(sql) => {
             let mut sql = sql.clone();
-            let before = match &sql.db_conn_id {
-                Argument::String(text) => text.clone(),
-                _ => String::new(),
-            };
-            let rendered = rendered_text("db_conn_id", &sql.db_conn_id, resolver)?;
-            if rendered != before {
-                tracing::info!(
-                    logger = super::agent_task::LOGGER,
-                    "Rendered toolset sql-{rendered}"
-                );
-            }
-            sql.db_conn_id = Argument::String(rendered);
+            sql.db_conn_id = rendered_conn_id("sql", "db_conn_id", &sql.db_conn_id, resolver)?;
             ToolsetSpec::Sql(sql)
+        }
+        ToolsetSpec::Mcp(mcp) => {
+            let mut mcp = mcp.clone();
+            mcp.mcp_conn_id = rendered_conn_id("mcp", "mcp_conn_id", &mcp.mcp_conn_id, resolver)?;
+            ToolsetSpec::Mcp(mcp)
         }
         ToolsetSpec::Prefixed { prefix, wrapped } => ToolsetSpec::Prefixed {
             prefix: prefix.clone(),
@@ -514,9 +525,10 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                 inner: inner.clone(),
             }
         }
-        ToolsetSpec::DataFusion(_) | ToolsetSpec::Skills(_) | ToolsetSpec::Unsupported { .. } => {
-            toolset.clone()
-        }
+        ToolsetSpec::DataFusion(_)
+        | ToolsetSpec::Skills(_)
+        | ToolsetSpec::McpServer(_)
+        | ToolsetSpec::Unsupported { .. } => toolset.clone(),
     })
 }
 

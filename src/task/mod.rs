@@ -9,6 +9,7 @@
 //! | `context`, `templates`, `arguments`, `mapping` | how arguments get their values |
 //! | `outcome` | runs the task and says what became of it |
 //! | `agent_task`, `agent_model` | the kind of task that is not Python, and the model it asks |
+//! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
 
 pub mod agent_model;
@@ -27,6 +28,7 @@ pub mod outcome;
 pub mod process;
 mod python_toolset;
 pub mod rendered_fields;
+pub mod served;
 pub mod services;
 pub mod startup;
 pub mod support;

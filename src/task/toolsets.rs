@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::agent_task::LOGGER;
 use super::attempt::{Attempt, Rendered};
@@ -14,10 +15,11 @@ use crate::agent::{Retries, Toolset};
 use crate::airflow::connection::Connection;
 use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::definitions::{
-    Argument, DataFusionToolsetSpec, DataSourceSpec, SkillSourceSpec, SkillsToolsetSpec,
-    SqlToolsetSpec, ToolsetSpec,
+    Argument, DataFusionToolsetSpec, DataSourceSpec, Handle, McpServerSpec, McpToolsetSpec,
+    SkillSourceSpec, SkillsToolsetSpec, SqlToolsetSpec, ToolsetSpec,
 };
 use crate::hook::{ConnectionError, ConnectionSource};
+use crate::secrets::Masker;
 use crate::toolset::combined::CombinedToolset;
 use crate::toolset::datafusion::{
     DataFusionToolset, DataFusionToolsetConfig, DataSourceConfig, EngineSettings,
@@ -26,13 +28,16 @@ use crate::toolset::deferred::{DeferredLoadingToolset, SearchToolset, ToolSearch
 use crate::toolset::filtered::FilteredToolset;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
+use crate::toolset::mcp::result::ToolErrorBehavior;
+use crate::toolset::mcp::server::{HttpServer, Server, StdioServer, Transport};
+use crate::toolset::mcp::{self, McpToolset, McpToolsetConfig};
 use crate::toolset::prefixed::PrefixedToolset;
 use crate::toolset::renamed::RenamedToolset;
 use crate::toolset::skills::{AgentSkillsToolset, GitSkills, SkillSource, SkillsToolsetConfig};
 use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
 /// The logger of a `LoggingToolset` that was given none.
-const TOOL_LOGGER: &str = "airflow.providers.common.ai.toolsets.logging";
+pub(super) const TOOL_LOGGER: &str = "airflow.providers.common.ai.toolsets.logging";
 
 /// Connections for toolsets.
 pub struct Connections(pub Resolver);
@@ -111,17 +116,21 @@ pub(super) fn build(
     Ok(toolsets)
 }
 
+/// Makes toolsets of what a Dag file, or a file of `updraft mcp serve`, says of them.
 #[derive(Clone)]
-struct Builder {
-    services: Services,
-    dag_folder: PathBuf,
+pub(super) struct Builder {
+    pub services: Services,
+    /// What relative paths are relative to.
+    pub dag_folder: PathBuf,
     /// `None` when the interpreter is not needed any more.
-    python: Option<PythonSide>,
-    search: Arc<ToolSearch>,
+    pub python: Option<PythonSide>,
+    pub search: Arc<ToolSearch>,
 }
 
 impl Builder {
-    fn toolset(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
+    /// # Errors
+    /// It does not run natively, or its arguments are wrong.
+    pub(super) fn toolset(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
         let masker = self.services.resolver.masker().clone();
         let connections = Arc::new(Connections(self.services.resolver.clone()));
         Ok(match spec {
@@ -143,6 +152,25 @@ impl Builder {
                 let is_secret = |text: &str| masker.mask_str(text) != text;
                 let config = skills_config(skills, &self.dag_folder)?;
                 Arc::new(AgentSkillsToolset::new(config, connections, is_secret))
+            }
+            ToolsetSpec::Mcp(mcp) => {
+                let toolset = self.mcp_toolset(mcp)?;
+                match &mcp.tool_prefix {
+                    Some(prefix) => Arc::new(PrefixedToolset::new(toolset, prefix)),
+                    None => toolset,
+                }
+            }
+            ToolsetSpec::McpServer(server) => {
+                let source = mcp::Source::Server(mcp_server(server, &masker)?);
+                let config = McpToolsetConfig {
+                    id: server.id.clone().unwrap_or_default(),
+                    label: server.class.clone(),
+                    max_retries: server.max_retries,
+                    tool_error_behavior: tool_error_behavior(&server.tool_error_behavior)?,
+                    include_instructions: server.include_instructions,
+                    uncached_tools: !server.cache_tools,
+                };
+                Arc::new(McpToolset::new(config, source, masker))
             }
             ToolsetSpec::Prefixed { prefix, wrapped } => {
                 Arc::new(PrefixedToolset::new(self.toolset(wrapped)?, prefix))
@@ -228,11 +256,115 @@ impl Builder {
         Ok(settings)
     }
 
+    fn mcp_toolset(&self, spec: &McpToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
+        let mcp_conn_id = match &spec.mcp_conn_id {
+            Argument::String(text) => text.clone(),
+            _ => String::new(),
+        };
+        let provider = |handle: Option<Handle>| {
+            handle
+                .map(|handle| Ok::<_, Failure>(provider(self.python_side()?, handle)))
+                .transpose()
+        };
+        let config = McpToolsetConfig {
+            id: format!("mcp-{mcp_conn_id}"),
+            label: "MCPToolset".to_owned(),
+            ..McpToolsetConfig::default()
+        };
+        let source = mcp::Source::Connection {
+            mcp_conn_id,
+            connections: Arc::new(Connections(self.services.resolver.clone())),
+            token_provider: provider(spec.token_provider)?,
+            env_provider: provider(spec.env_provider)?,
+        };
+        let masker = self.services.resolver.masker().clone();
+        Ok(Arc::new(McpToolset::new(config, source, masker)))
+    }
+
     fn python_side(&self) -> Result<PythonSide, Failure> {
         self.python
             .clone()
             .ok_or_else(|| Failure::new("RuntimeError", "the Dag interpreter has ended"))
     }
+}
+
+/// A function of the Dag file, without arguments.
+fn provider(side: PythonSide, function: Handle) -> mcp::Provider {
+    Arc::new(move || {
+        let interpreter = Arc::clone(&side.interpreter);
+        Box::pin(async move {
+            let (args, kwargs) = (Value::Array(Vec::new()), Value::Object(Map::new()));
+            let called = interpreter.call(function, args, kwargs, &Value::Null).await;
+            called.map_err(|error| error.message)
+        })
+    })
+}
+
+fn tool_error_behavior(name: &str) -> Result<ToolErrorBehavior, Failure> {
+    match name {
+        "retry" => Ok(ToolErrorBehavior::Retry),
+        "failed" => Ok(ToolErrorBehavior::Failed),
+        "error" => Ok(ToolErrorBehavior::Error),
+        other => Err(Failure::new(
+            "ValueError",
+            format!("tool_error_behavior must be 'retry', 'error' or 'failed', and is {other:?}"),
+        )),
+    }
+}
+
+/// The server of a Dag file. A token in its headers is a secret from now on.
+fn mcp_server(spec: &McpServerSpec, masker: &Masker) -> Result<Server, Failure> {
+    let seconds = |timeout: Option<f64>| {
+        timeout.map_or(Ok(Duration::MAX), |seconds| {
+            Duration::try_from_secs_f64(seconds).map_err(|error| Failure::of("ValueError", &error))
+        })
+    };
+    let transport = match (&spec.server.http, &spec.server.stdio) {
+        (Some(http), _) => {
+            for (name, value) in &http.headers {
+                if masker.is_sensitive_name(name) || name.eq_ignore_ascii_case("authorization") {
+                    masker.add_secret(value.strip_prefix("Bearer ").unwrap_or(value));
+                }
+            }
+            let headers = http.headers.iter();
+            let server = HttpServer {
+                url: http.url.clone(),
+                headers: headers
+                    .map(|(name, value)| (name.clone(), value.as_str().into()))
+                    .collect(),
+            };
+            if http.sse {
+                Transport::Sse(server)
+            } else {
+                Transport::Http(server)
+            }
+        }
+        (None, Some(stdio)) => {
+            for (name, value) in &stdio.env {
+                if masker.is_sensitive_name(name) {
+                    masker.add_secret(value);
+                }
+            }
+            let env = stdio.env.iter();
+            Transport::Stdio(StdioServer {
+                command: stdio.command.clone(),
+                args: stdio.args.clone(),
+                env: env
+                    .map(|(name, value)| (name.clone(), value.as_str().into()))
+                    .collect(),
+                cwd: stdio.cwd.as_ref().map(PathBuf::from),
+            })
+        }
+        (None, None) => {
+            let text = format!("{} does not say how its server is reached", spec.class);
+            return Err(Failure::new("ValueError", text));
+        }
+    };
+    Ok(Server {
+        transport,
+        init_timeout: seconds(spec.server.init_timeout)?,
+        read_timeout: seconds(spec.server.read_timeout)?,
+    })
 }
 
 fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {

@@ -26,7 +26,8 @@ pub fn start(config: &Config, masker: &Masker) -> Result<(), ConfigError> {
             .parse_lossy(filter),
         None => EnvFilter::default()
             .add_directive(default.into())
-            .add_directive(quiet_libraries(default)),
+            .add_directive(quiet("opentelemetry_sdk", default))
+            .add_directive(quiet("rmcp", default)),
     };
     // Another log is there already: in tests, or when a library user has one. That one stays.
     let _ = tracing_subscriber::fmt()
@@ -55,10 +56,10 @@ fn level(config: &Config) -> Result<LevelFilter, ConfigError> {
     })
 }
 
-/// The exporter's own events at `info` and below are about each batch it sends.
-fn quiet_libraries(default: LevelFilter) -> Directive {
+/// A library whose events at `info` and below are about each batch or message that it sends.
+fn quiet(library: &str, default: LevelFilter) -> Directive {
     let level = default.min(LevelFilter::WARN);
-    format!("opentelemetry_sdk={level}")
+    format!("{library}={level}")
         .parse()
         .unwrap_or_else(|_| Directive::from(level))
 }

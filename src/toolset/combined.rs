@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::agent::{ToolDefinition, ToolError, Toolset};
+use crate::agent::{ToolDefinition, ToolError, ToolOutput, Toolset};
 use crate::airflow::python_text::repr_str;
 
 /// Several toolsets as one. Two tools of one name are refused.
@@ -102,7 +102,15 @@ impl Toolset for CombinedToolset {
     }
 
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        self.owner(name)?.call(name, args).await
+        Ok(self.call_for_files(name, args).await?.content)
+    }
+
+    async fn call_for_files(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.owner(name)?.call_for_files(name, args).await
     }
 
     async fn close(&self) {

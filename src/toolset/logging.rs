@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::wrapper::Wrapper;
-use crate::agent::{ToolError, Toolset};
+use crate::agent::{ToolError, ToolOutput, Toolset};
 use crate::airflow::python_text::{JsonStyle, dumps};
 
 /// A toolset whose calls are logged: events with target `airflow.task` and the field `logger`.
@@ -50,7 +50,7 @@ impl Wrapper for LoggingToolset {
         self.wrapped.as_ref()
     }
 
-    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let logger = self.logger.as_str();
         tracing::info!(target: "airflow.task", logger, "::group::Tool call: {name}");
         let mut group = Group(Some(logger));
@@ -59,7 +59,7 @@ impl Wrapper for LoggingToolset {
             tracing::debug!(target: "airflow.task", logger, "Tool args: {text}");
         }
         let started = Instant::now();
-        let result = self.wrapped.call(name, args).await;
+        let result = self.wrapped.call_for_files(name, args).await;
         let seconds = started.elapsed().as_secs_f64();
         let requested = |class: &str, text: &str| {
             tracing::info!(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::wrapper::Wrapper;
-use crate::agent::{ToolError, Toolset};
+use crate::agent::{ToolError, ToolOutput, Toolset};
 use crate::secrets::Masker;
 
 /// Where the Python provider masks, and tells of tools that fail.
@@ -35,15 +35,19 @@ impl Wrapper for MaskingToolset {
         self.wrapped.as_ref()
     }
 
-    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        let called = self.wrapped.call(name, args).await;
+    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let called = self.wrapped.call_for_files(name, args).await;
         if let Err(ToolError::Fatal(text)) = &called {
             let text = self.masker.mask_str(text);
             tracing::warn!(
                 target: "airflow.task", logger = LOGGER, error = text.as_ref(), "Tool {name} failed"
             );
         }
-        called.map(|value| self.masker.mask_value(value))
+        // Files pass as they are: what a masker puts into one would break it.
+        called.map(|output| ToolOutput {
+            content: self.masker.mask_value(output.content),
+            ..output
+        })
     }
 
     fn error(&self, error: ToolError) -> ToolError {

@@ -6,6 +6,7 @@ pub mod deferred;
 pub mod filtered;
 pub mod logging;
 pub mod masking;
+pub mod mcp;
 pub mod prefixed;
 pub mod renamed;
 pub mod skills;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::agent::{ToolDefinition, ToolError, Toolset};
+use crate::agent::{ToolDefinition, ToolError, ToolOutput, Toolset};
 
 /// A toolset around another. Every method passes on what it is given, unless a wrapper says otherwise.
 #[async_trait]
@@ -28,8 +28,10 @@ pub trait Wrapper: Send + Sync {
     ///
     /// # Errors
     /// See [`ToolError`].
-    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
-        self.wrapped().call(self.inner_name(name), args).await
+    async fn run(&self, name: &str, args: Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        self.wrapped()
+            .call_for_files(self.inner_name(name), args)
+            .await
     }
 
     /// An error of the wrapped toolset, as it goes on.
@@ -79,6 +81,14 @@ impl<W: Wrapper> Toolset for W {
     }
 
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+        Ok(self.call_for_files(name, args).await?.content)
+    }
+
+    async fn call_for_files(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<ToolOutput, ToolError> {
         let called = self.run(name, args).await;
         called.map_err(|error| self.error(error))
     }

@@ -5,10 +5,12 @@ Logs stay under the folder that the session prints at its end when a test fails.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -126,6 +128,19 @@ def worker_env(model: ModelServer, worker_dags: Path, otlp: OtlpReceiver) -> dic
             ' "extra": {"model": "openai-chat:example"}}' % model.base_url
         ),
         "AIRFLOW_CONN_SHOP": '{"conn_type": "sqlite", "host": "%s"}' % database,
+        # The environment of these tests is the one that has FastMCP.
+        "AIRFLOW_CONN_DOCK": json.dumps(
+            {
+                "conn_type": "mcp",
+                "extra": {
+                    "transport": "stdio",
+                    "command": sys.executable,
+                    "args": [str(HERE.parent / "servers" / "mcp_dock.py"), "stdio"],
+                    "timeout": 60,
+                },
+            }
+        ),
+        "AIRFLOW_CONN_DOCK_VAULT": "generic://:made-up-dock-token@/",
         "AIRFLOW_CONN_BAD_URI": "pydanticai://user:very-made-up@127.0.0.1:not-a-port/",
         "AIRFLOW_CONN_BAD_JSON": '{"conn_type": "pydanticai", "password": "very-made-up',
         # Short, so that the endless loop of the bad Dag files takes no longer; Python may need that long for any file.

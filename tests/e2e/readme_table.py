@@ -25,6 +25,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
+from pydantic_ai.mcp import MCPServerStdio
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, DynamicToolset, FunctionToolset
 
 
@@ -82,6 +83,7 @@ with DAG(dag_id="readme_table", schedule=None):
     source = DataSourceConfig(conn_id="catalog", table_name="t", db_name="d", format="iceberg")
     agent("iceberg_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])
     agent("mcp_toolset", toolsets=[MCPToolset("mcp")])
+    agent("mcp_server", toolsets=[MCPServerStdio("uvx", args=["mcp-run-python"])])
     agent("skills_toolset", toolsets=[AgentSkillsToolset(sources=["/skills"])])
     agent("function_toolset", toolsets=[FunctionToolset(tools=[tool])])
     agent("own_toolset", toolsets=[OwnToolset()])

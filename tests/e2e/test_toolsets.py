@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 
 from harness.airflow import Airflow
 from harness.model_server import ModelServer, call, say
@@ -90,3 +92,46 @@ def test_files_beside_the_dag_are_tables_that_can_be_joined(
     assert "Statement type 'Drop' is not allowed. Allowed types: Select, Union, Intersect, Except" in results[6]
     assert airflow.xcoms(run, "ask")["return_value"] == "20 tons in Bergen."
     log.assert_groups_balance()
+
+
+def test_agents_use_the_tools_of_mcp_servers(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
+    script = model.script(
+        "example",
+        [
+            call("north_add", a=2, b=3),
+            call("ship", name="Aurora"),
+            call("north_fail"),
+            call("north_add", a="x"),
+            call("north_token"),
+            call("north_photo"),
+            call("north_process"),
+            say("Aurora."),
+        ],
+    )
+    run, state = airflow.run_dag("mcp_docks")
+    log = airflow.log(run, "ask")
+    assert state == "success", log.text
+    tools = {tool["function"]["name"]: tool["function"] for tool in script.requests[0]["tools"]}
+    assert [name for name in tools if not name.startswith("north_")] == ["ship"]
+    assert tools["north_add"]["description"] == "Add two numbers."
+    assert tools["north_add"]["parameters"]["required"] == ["a"]
+    messages = script.requests[-1]["messages"]
+    results = [message["content"] for message in messages if message["role"] == "tool"]
+    assert results[:3] == ["5", '{"name":"Aurora","length":40.5}', '{"error":"the crane is stuck"}']
+    assert "1 validation error for call[add]" in results[3]
+    assert results[4] == "***"
+    assert results[5] == "See file 4a5eb7."
+    photo = next(message["content"] for message in messages if isinstance(message["content"], list))
+    assert [part["type"] for part in photo] == ["text", "image_url", "text"]
+    assert photo[0]["text"] == (
+        '<pyai:tool_result tool_name="north_photo" tool_call_id="%s" file_id="4a5eb7">'
+        % [message["tool_call_id"] for message in messages if message["role"] == "tool"][5]
+    )
+    assert photo[1]["image_url"]["url"].startswith("data:image/png;base64,iVBORw0")
+    assert "made-up-dock-token" not in log.text
+    log.assert_groups_balance()
+    # The servers end with the task.
+    deadline = time.monotonic() + 20
+    while (runs := Path(f"/proc/{results[6]}").exists()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not runs

@@ -17,6 +17,7 @@ mod databases;
 mod datafusion;
 mod iceberg;
 mod local_run;
+mod mcp;
 mod native_hooks;
 mod parity;
 mod python_toolsets;

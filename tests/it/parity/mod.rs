@@ -87,6 +87,11 @@ fn play(scenario: &Scenario) -> Vec<String> {
     let fallback = Server::start(scenario.list("fallback_responses"));
     let path = folder.path().to_string_lossy().into_owned();
     let replace = |text: &str| {
+        let text = if text.contains("<python>") {
+            text.replace("<python>", &crate::mcp::python())
+        } else {
+            text.to_owned()
+        };
         text.replace("<url>", &server.url)
             .replace("<url2>", &fallback.url)
             .replace("<path>", &path)

@@ -221,6 +221,7 @@ fn import_of(class: &str) -> String {
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
         "AgentSkillsToolset" => "airflow.providers.common.ai.toolsets.skills",
+        "MCPToolset" => "airflow.providers.common.ai.toolsets.mcp",
         other => panic!("where does {other} come from?"),
     };
     format!("from {module} import {class}\n")

@@ -19,3 +19,17 @@ class MCPHook(BaseHook):
         self.tool_prefix = tool_prefix
         self.token_provider = token_provider
         self.env_provider = env_provider
+        self._server = None
+
+    def get_conn(self):
+        """The server as a toolset; the same one each time. Its connection is read when an agent opens it."""
+        if self._server is None:
+            from airflow.providers.common.ai.toolsets.mcp import MCPToolset
+
+            self._server = MCPToolset(
+                self.mcp_conn_id,
+                tool_prefix=self.tool_prefix,
+                token_provider=self.token_provider,
+                env_provider=self.env_provider,
+            )
+        return self._server

@@ -18,3 +18,27 @@ class MCPToolset(AirflowToolset):
     def id(self):
         """`mcp-` and the connection."""
         return f"mcp-{self._mcp_conn_id}"
+
+    def airflow_tools(self):
+        """Not for other frameworks: they have MCP clients of their own."""
+        raise NotImplementedError(
+            "MCPToolset works in Pydantic AI agents and through the LangChain bridge, not through the framework-neutral "
+            "tools. Connect your framework's own MCP client to the server instead, such as Strands' MCPClient or ADK's "
+            "McpToolset."
+        )
+
+    def _updraft_spec(self, describe):
+        if type(self) is not MCPToolset:
+            return None
+        from updraft_values import argument, keep
+
+        providers = (self._token_provider, self._env_provider)
+        token, env = (None if provider is None else keep(provider) for provider in providers)
+        return {
+            "mcp": {
+                "mcp_conn_id": argument(self._mcp_conn_id),
+                "tool_prefix": self._tool_prefix or None,
+                "token_provider": token,
+                "env_provider": env,
+            }
+        }
