@@ -76,6 +76,8 @@ pub struct Scope {
     pub try_number: i64,
     /// The folder of the Dag files.
     pub dag_folder: PathBuf,
+    /// How the names of private temporary folders begin; clones of skills lie in them.
+    pub private_folders: &'static str,
     pub masker: Masker,
 }
 
@@ -116,8 +118,9 @@ impl Described {
         let temporary = std::env::temp_dir();
         let temporary = temporary.canonicalize().unwrap_or(temporary);
         let pattern = format!(
-            r"{}/updraft_skills_\w+",
-            regex::escape(&temporary.display().to_string())
+            r"{}/{}\w+",
+            regex::escape(&temporary.display().to_string()),
+            regex::escape(scope.private_folders)
         );
         let mut folders = vec![(scope.dag_folder.display().to_string(), "<dags>")];
         // Skills and data often lie beside the Dag folder.
@@ -519,6 +522,7 @@ mod tests {
             task: "ask[2]".to_owned(),
             try_number,
             dag_folder: "/home/someone/dags".into(),
+            private_folders: "updraft_task_",
             masker,
         }
     }
@@ -526,9 +530,10 @@ mod tests {
     fn prompt(text: &str) -> Vec<Message> {
         vec![Message::Request(ModelRequest {
             parts: vec![RequestPart::UserPrompt(UserContent::Text(text.to_owned()))],
-            instructions: vec![
-                "Skills lie in /home/someone/dags/skills and /home/someone/more.".to_owned(),
-            ],
+            instructions: vec![format!(
+                "Skills lie in /home/someone/dags/skills, /home/someone/more and {}/updraft_task_x1/repo.",
+                std::env::temp_dir().canonicalize().unwrap().display()
+            )],
         })]
     }
 
@@ -575,7 +580,7 @@ mod tests {
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains("made-up-password"), "{text}");
         assert!(
-            text.contains("Skills lie in <dags>/skills and <dags>/../more."),
+            text.contains("Skills lie in <dags>/skills, <dags>/../more and <skills>/repo."),
             "{text}"
         );
 

@@ -15,6 +15,7 @@ use crate::control_plane::resolve::ResolveError;
 use crate::model::recording::{Recorder, RecordingError, Replay, Scope};
 use crate::model::resolve::{ModelChoice, resolve};
 use crate::model::scripted::Scripted;
+use crate::toolset::work_folder;
 
 /// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
 pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
@@ -49,6 +50,7 @@ pub(super) async fn choose(
         },
         try_number: ti.try_number.into(),
         dag_folder: attempt.dag_folder.clone(),
+        private_folders: work_folder::PREFIX,
         masker: services.resolver.masker().clone(),
     };
     let unusable = |error: RecordingError| Failure::of("ValueError", &error).for_good();

@@ -9,7 +9,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-const PREFIX: &str = "updraft_task_";
+/// How the names of these folders begin.
+pub const PREFIX: &str = "updraft_task_";
 
 /// A temporary folder with mode 0700, removed when it is dropped.
 #[derive(Debug)]
