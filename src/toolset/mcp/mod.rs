@@ -8,11 +8,11 @@
 //! What may not go in here: Airflow's task, or a Dag file.
 
 mod http;
-mod late_answers;
 pub mod result;
 pub mod serve;
 pub mod server;
 mod session;
+mod slow_start;
 mod sse;
 mod stdio;
 

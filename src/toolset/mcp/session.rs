@@ -22,13 +22,13 @@ use rmcp::transport::streamable_http_client::{
 use tokio::task::JoinHandle;
 
 use super::http;
-use super::late_answers::WithoutLateAnswers;
 use super::server::{HttpServer, Server, StdioServer, Transport};
+use super::slow_start::SlowStart;
 use super::sse::{SseError, SseTransport};
 use super::stdio::{Pipes, Process};
 
 /// How long the goodbye to a server may take.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a session is told by the server without having asked.
 #[derive(Clone)]
@@ -218,7 +218,7 @@ async fn over_http(
 }
 
 fn patient((output, input): Pipes) -> impl rmcp::transport::Transport<RoleClient> + 'static {
-    WithoutLateAnswers::new(AsyncRwTransport::new_client(output, input))
+    SlowStart::new(AsyncRwTransport::new_client(output, input))
 }
 
 async fn over_stdio(

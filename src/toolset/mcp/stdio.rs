@@ -32,8 +32,8 @@ sleep 2; kill -s TERM 0; sleep 1; kill -s KILL 0; } 3>&- 2>/dev/null | { \"$@\" 
 /// Variables that a shell sets for what it runs.
 const SET_BY_SHELLS: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
-/// How long a server may take to end when its standard input has closed.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a server may take to end when its standard input has closed: a little longer than its guard lets it.
+const GRACE: Duration = Duration::from_millis(3500);
 /// What is kept of a server's standard error, for the message that it can't be used.
 const KEPT_LINES: usize = 8;
 /// Bytes of one line of standard error; the rest of a longer one makes further lines.

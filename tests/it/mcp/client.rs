@@ -416,6 +416,16 @@ for line in sys.stdin:
 }
 
 #[tokio::test]
+async fn a_server_may_take_its_time_to_start() {
+    let script = format!("sleep 11; exec {} {} stdio", python(), dock_script());
+    let toolset = toolset(stdio("sh", &["-c", &script]));
+    toolset.open().await.unwrap();
+    let add = call(&toolset, "add", json!({"a": 1})).await.unwrap();
+    assert_eq!(add, json!(2).into());
+    toolset.close().await;
+}
+
+#[tokio::test]
 async fn a_server_that_dies_in_a_call_fails_the_run() {
     let toolset = toolset(stdio(&python(), &[&dock_script(), "stdio"]));
     toolset.open().await.unwrap();
