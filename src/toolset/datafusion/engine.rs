@@ -12,7 +12,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
 use futures::StreamExt as _;
 
 use super::iceberg::{self, IcebergTable};
@@ -487,6 +487,10 @@ async fn run(
         .await
         .map_err(|error| (error.into(), Vec::new()))?;
     let scanned = scanned_tables(frame.logical_plan());
+    let frame = match takes_first_rows(frame.logical_plan()) {
+        true => in_one_partition(frame),
+        false => frame,
+    };
     let rows = async {
         let mut batches = frame.limit(0, Some(limit))?.execute_stream().await?;
         let schema = batches.schema();
@@ -522,6 +526,29 @@ fn add_rows(
     Ok(())
 }
 
+/// Does the statement take rows as they come? Then the first ones are all that is read.
+fn takes_first_rows(plan: &LogicalPlan) -> bool {
+    let mut only_rows = true;
+    let walked = plan.apply_with_subqueries(|node| {
+        only_rows &= matches!(
+            node,
+            LogicalPlan::Projection(_)
+                | LogicalPlan::Limit(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::TableScan(_)
+        );
+        Ok(TreeNodeRecursion::Continue)
+    });
+    only_rows && walked.is_ok()
+}
+
+/// Several partitions would each fetch a row group, and the rows of one are enough.
+fn in_one_partition(frame: DataFrame) -> DataFrame {
+    let (mut state, plan) = frame.into_parts();
+    state.config_mut().options_mut().execution.target_partitions = 1;
+    DataFrame::new(state, plan)
+}
+
 fn scanned_tables(plan: &LogicalPlan) -> Vec<String> {
     let mut tables = Vec::new();
     let walked = plan.apply_with_subqueries(|node| {
@@ -538,4 +565,30 @@ fn scanned_tables(plan: &LogicalPlan) -> Vec<String> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_statements_that_take_rows_as_they_come_run_in_one_partition() {
+        let context = SessionContext::new();
+        let made = context
+            .sql("CREATE TABLE t AS VALUES (1, 'a')")
+            .await
+            .unwrap();
+        made.collect().await.unwrap();
+        for (sql, expected) in [
+            ("SELECT * FROM t", true),
+            ("SELECT column1 + 1 FROM t AS u LIMIT 3 OFFSET 1", true),
+            ("SELECT * FROM t WHERE column1 > 0", false),
+            ("SELECT count(*) FROM t", false),
+            ("SELECT * FROM t ORDER BY column1", false),
+            ("SELECT (SELECT max(column1) FROM t) FROM t", false),
+        ] {
+            let plan = context.sql(sql).await.unwrap().into_unoptimized_plan();
+            assert_eq!(takes_first_rows(&plan), expected, "{sql}");
+        }
+    }
 }
