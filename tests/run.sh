@@ -98,6 +98,9 @@ if [ "$part" != e2e ]; then
     begin "git servers"
     while IFS= read -r line; do export "${line?}"; done < <(tests/servers/git.sh start "$logs.git" $$)
     [ -n "${UPDRAFT_TEST_GIT_DIR:-}" ] || { echo "the git servers did not start" >&2; exit 1; }
+    begin "object stores"
+    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/stores.sh start "$logs.stores" $$)
+    [ -n "${UPDRAFT_TEST_GCS_URL:-}" ] || { echo "the object stores did not start" >&2; exit 1; }
     begin "cargo test"
     cargo test
 fi

@@ -312,6 +312,23 @@ fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static s
             }
         }
         ToolsetSpec::Mcp(mcp) => named.extend(literal("mcp_conn_id", &mcp.mcp_conn_id)),
+        ToolsetSpec::ObjectStorage(storage) => {
+            // The path may name the connection instead: `s3://conn_id@bucket/folder`.
+            let in_path = match &storage.path {
+                Argument::String(path) => path.split_once("://").and_then(|(_, rest)| {
+                    rest.split('/')
+                        .next()?
+                        .rsplit_once('@')
+                        .map(|(conn_id, _)| conn_id)
+                }),
+                _ => None,
+            };
+            match (literal("conn_id", &storage.conn_id), in_path) {
+                (Some(conn_id), _) => named.push(conn_id),
+                (None, Some(conn_id)) => named.push(("path", conn_id)),
+                (None, None) => {}
+            }
+        }
         ToolsetSpec::Skills(skills) => {
             for source in &skills.sources {
                 if let SkillSourceSpec::Git {

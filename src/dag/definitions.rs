@@ -266,6 +266,8 @@ pub enum ToolsetSpec {
     Sql(SqlToolsetSpec),
     /// `DataFusionToolset`.
     DataFusion(DataFusionToolsetSpec),
+    /// `ObjectStorageToolset`.
+    ObjectStorage(ObjectStorageToolsetSpec),
     /// `AgentSkillsToolset`.
     Skills(SkillsToolsetSpec),
     /// `MCPToolset` of the provider: a server behind a connection.
@@ -371,6 +373,7 @@ impl ToolsetSpec {
             Self::Python { inner, .. } => inner,
             Self::Sql(_)
             | Self::DataFusion(_)
+            | Self::ObjectStorage(_)
             | Self::Skills(_)
             | Self::Mcp(_)
             | Self::McpServer(_)
@@ -516,6 +519,38 @@ pub struct McpStdioSpec {
     pub env: HashMap<String, String>,
     #[serde(default)]
     pub cwd: Option<String>,
+}
+
+/// Arguments of `ObjectStorageToolset`, with their defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectStorageToolsetSpec {
+    /// Templated.
+    pub path: Argument,
+    /// Templated. Null: the worker's own credentials, or the connection that the path names.
+    #[serde(default)]
+    pub conn_id: Argument,
+    pub max_files: i64,
+    pub max_read_bytes: i64,
+    pub max_output_bytes: i64,
+    #[serde(default)]
+    pub tool_prefix: String,
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+}
+
+impl ObjectStorageToolsetSpec {
+    /// The toolset's id, for messages.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let conn_id = match &self.conn_id {
+            Argument::String(conn_id) if !conn_id.is_empty() => conn_id,
+            _ => "default",
+        };
+        match self.tool_prefix.as_str() {
+            "" => format!("object-storage-{conn_id}"),
+            prefix => format!("object-storage-{conn_id}-{prefix}"),
+        }
+    }
 }
 
 /// Arguments of `AgentSkillsToolset`.

@@ -468,6 +468,19 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
             mcp.mcp_conn_id = rendered_conn_id("mcp", "mcp_conn_id", &mcp.mcp_conn_id, resolver)?;
             ToolsetSpec::Mcp(mcp)
         }
+        ToolsetSpec::ObjectStorage(storage) => {
+            let mut rendered = storage.clone();
+            rendered.path = Argument::String(rendered_text("path", &storage.path, resolver)?);
+            if storage.conn_id != Argument::Null {
+                let conn_id = rendered_text("conn_id", &storage.conn_id, resolver)?;
+                rendered.conn_id = Argument::String(conn_id);
+            }
+            if rendered != *storage {
+                let logger = super::agent_task::LOGGER;
+                tracing::info!(logger, "Rendered toolset {}", rendered.id());
+            }
+            ToolsetSpec::ObjectStorage(rendered)
+        }
         ToolsetSpec::Prefixed { prefix, wrapped } => ToolsetSpec::Prefixed {
             prefix: prefix.clone(),
             wrapped: Box::new(render_toolset(wrapped, resolver)?),

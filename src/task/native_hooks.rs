@@ -9,9 +9,10 @@ use super::services::Services;
 use super::toolsets::Connections;
 use crate::airflow::connection::Connection;
 use crate::hook::http::{self, HttpRequest};
+use crate::hook::object_store::{self, Location, Operation, Scheme};
 use crate::hook::slack::{self, SlackMessage};
 use crate::hook::smtp::{self, Email};
-use crate::hook::{self, Access, Cell, ConnectionSource as _};
+use crate::hook::{self, Access, Cell, ConnectionError, ConnectionSource as _};
 
 /// Rows of a result that Dag code is given.
 const MAX_ROWS: usize = 1_000_000;
@@ -21,6 +22,9 @@ const MAX_ROWS: usize = 1_000_000;
 /// # Errors
 /// The text of the exception that Dag code gets.
 pub(super) async fn answer(services: &Services, request: &Value) -> Result<Value, String> {
+    if text(request, "hook") == "bucket" {
+        return bucket(services, request).await;
+    }
     let mut connection = Connections(services.resolver.clone())
         .connection(text(request, "conn_id"))
         .await
@@ -50,6 +54,66 @@ pub(super) async fn answer(services: &Services, request: &Value) -> Result<Value
         }
         other => Err(format!("there is no hook {other:?}")),
     }
+}
+
+/// Objects of a cloud's store: `{"url", "overrides", "operation"}`, or `copy` for one that leaves the bucket.
+async fn bucket(services: &Services, request: &Value) -> Result<Value, String> {
+    let open = async |url: &str| {
+        let location = Location::parse(url).map_err(|error| error.to_string())?;
+        let connection = bucket_connection(services, request, &location).await?;
+        let environment = services.config.environment();
+        object_store::open_bucket(&location, connection.as_ref(), environment)
+            .await
+            .map_err(|error| error.to_string())
+    };
+    let url = text(request, "url");
+    let opened = open(url).await?;
+    let done = match request.get("copy") {
+        None => object_store::run(&opened, read::<Operation>(request, "operation")?).await,
+        Some(copy) => {
+            let (key, into, to) = (text(copy, "key"), text(copy, "into"), text(copy, "to"));
+            if into == url {
+                let (key, to) = (key.to_owned(), to.to_owned());
+                object_store::run(&opened, Operation::Copy { key, to }).await
+            } else {
+                let into = open(into).await?;
+                let copied = object_store::copy_between(&opened, key, &into, to).await;
+                copied.map(|()| Value::Null)
+            }
+        }
+    };
+    done.map_err(|error| error.to_string())
+}
+
+/// The connection that a bucket is opened with, with what the hook itself was given in its extra.
+async fn bucket_connection(
+    services: &Services,
+    request: &Value,
+    location: &Location,
+) -> Result<Option<Connection>, String> {
+    let overrides = request.get("overrides").and_then(Value::as_object);
+    let conn_id = text(request, "conn_id");
+    let mut connection = match Connections(services.resolver.clone())
+        .connection(conn_id)
+        .await
+    {
+        Ok(connection) => Some(connection),
+        // The Amazon provider takes a missing connection for an empty one.
+        Err(ConnectionError::NotDefined(_)) if location.scheme == Scheme::S3 => None,
+        Err(ConnectionError::NotDefined(_)) if conn_id.is_empty() => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
+        let own = connection.get_or_insert_with(|| Connection {
+            conn_id: "none".to_owned(),
+            conn_type: "aws".to_owned(),
+            ..Connection::default()
+        });
+        let mut extra = own.extra_json().map_err(|error| error.to_string())?;
+        extra.extend(overrides.clone());
+        own.extra = Some(Value::Object(extra).to_string());
+    }
+    Ok(connection)
 }
 
 fn text<'a>(request: &'a Value, key: &str) -> &'a str {

@@ -16,7 +16,7 @@ use crate::airflow::connection::Connection;
 use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::definitions::{
     Argument, DataFusionToolsetSpec, DataSourceSpec, Handle, McpServerSpec, McpToolsetSpec,
-    SkillSourceSpec, SkillsToolsetSpec, SqlToolsetSpec, ToolsetSpec,
+    ObjectStorageToolsetSpec, SkillSourceSpec, SkillsToolsetSpec, SqlToolsetSpec, ToolsetSpec,
 };
 use crate::hook::{ConnectionError, ConnectionSource};
 use crate::secrets::Masker;
@@ -31,6 +31,7 @@ use crate::toolset::masking::MaskingToolset;
 use crate::toolset::mcp::result::ToolErrorBehavior;
 use crate::toolset::mcp::server::{HttpServer, Server, StdioServer, Transport};
 use crate::toolset::mcp::{self, McpToolset, McpToolsetConfig};
+use crate::toolset::object_storage::{ObjectStorageToolset, ObjectStorageToolsetConfig};
 use crate::toolset::prefixed::PrefixedToolset;
 use crate::toolset::renamed::RenamedToolset;
 use crate::toolset::skills::{AgentSkillsToolset, GitSkills, SkillSource, SkillsToolsetConfig};
@@ -145,6 +146,14 @@ impl Builder {
                 let config = datafusion_config(datafusion)?;
                 let settings = self.engine_settings()?;
                 let toolset = DataFusionToolset::new(config, settings, connections, mask)
+                    .map_err(|error| Failure::of("ValueError", &error))?;
+                Arc::new(toolset)
+            }
+            ToolsetSpec::ObjectStorage(storage) => {
+                let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
+                let environment = self.services.config.environment().clone();
+                let config = object_storage_config(storage);
+                let toolset = ObjectStorageToolset::new(config, connections, environment, mask)
                     .map_err(|error| Failure::of("ValueError", &error))?;
                 Arc::new(toolset)
             }
@@ -461,6 +470,22 @@ pub(super) fn skill_source(source: &SkillSourceSpec) -> Result<SkillSource, Stri
         SkillSourceSpec::Other(class) => Err(format!(
             "Unsupported skill source '{class}'; expected a path or GitSkills."
         )),
+    }
+}
+
+fn object_storage_config(spec: &ObjectStorageToolsetSpec) -> ObjectStorageToolsetConfig {
+    let text = |argument: &Argument| match argument {
+        Argument::String(text) => text.clone(),
+        _ => String::new(),
+    };
+    ObjectStorageToolsetConfig {
+        path: text(&spec.path),
+        conn_id: Some(text(&spec.conn_id)).filter(|conn_id| !conn_id.is_empty()),
+        max_files: spec.max_files,
+        max_read_bytes: spec.max_read_bytes,
+        max_output_bytes: spec.max_output_bytes,
+        tool_prefix: spec.tool_prefix.clone(),
+        max_retries: spec.max_retries,
     }
 }
 

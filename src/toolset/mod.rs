@@ -7,6 +7,7 @@ pub mod filtered;
 pub mod logging;
 pub mod masking;
 pub mod mcp;
+pub mod object_storage;
 pub mod prefixed;
 pub mod renamed;
 pub mod skills;

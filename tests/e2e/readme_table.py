@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
 from airflow.providers.common.ai.operators.llm_branch import LLMBranchOperator
@@ -18,6 +17,7 @@ from airflow.providers.common.ai.toolsets.skills import AgentSkillsToolset
 from airflow.providers.common.ai.toolsets.sql import SQLToolset
 from airflow.providers.common.sql.config import DataSourceConfig
 from airflow.providers.http.hooks.http import HttpHook
+from airflow.providers.redis.hooks.redis import RedisHook
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
@@ -76,7 +76,7 @@ with DAG(dag_id="readme_table", schedule=None):
     agent("fallback", fallback_conn_ids=["other"])
     agent("hook_toolset", toolsets=[HookToolset(HttpHook(http_conn_id="web"), allowed_methods=["run"])])
     agent("own_hook_toolset", toolsets=[HookToolset(OwnHook(), allowed_methods=["tide"])])
-    agent("other_hook_toolset", toolsets=[HookToolset(S3Hook(aws_conn_id="files"), allowed_methods=["list_keys"])])
+    agent("other_hook_toolset", toolsets=[HookToolset(RedisHook(redis_conn_id="cache"), allowed_methods=["get_conn"])])
     agent("object_storage_toolset", toolsets=[ObjectStorageToolset("file:///data")])
     source = DataSourceConfig(conn_id="files", table_name="t", uri="file:///data/t.csv", format="csv")
     agent("datafusion_toolset", toolsets=[DataFusionToolset(datasource_configs=[source])])

@@ -32,7 +32,7 @@ ROWS = {
     "hook_toolset": "`HookToolset` of a hook class in the Dag, of a hook in [docs/hooks.md](docs/hooks.md)",
     "own_hook_toolset": "`HookToolset` of a hook class in the Dag, of a hook in [docs/hooks.md](docs/hooks.md)",
     "other_hook_toolset": "`HookToolset` of other hooks",
-    "object_storage_toolset": "`ObjectStorageToolset`",
+    "object_storage_toolset": "`ObjectStorageToolset` on S3, Google Cloud Storage, Azure Blob Storage, HTTP, local files",
     "datafusion_toolset": "`DataFusionToolset` on Parquet, CSV, Avro, JSON lines and Iceberg tables",
     "iceberg_toolset": "`DataFusionToolset` on Parquet, CSV, Avro, JSON lines and Iceberg tables",
     "mcp_toolset": "`MCPToolset`, `MCPServerStdio` and its kin ([docs/mcp.md](docs/mcp.md))",

@@ -158,6 +158,16 @@ fn the_example_with_a_skill_loads_it_reads_of_it_and_runs_its_script() {
 }
 
 #[test]
+fn the_example_with_files_looks_through_them() {
+    let (status, report) = run(&repository().join("dags/delivery_notes.py"), &[]);
+    assert_eq!(status, 0, "{report:#}");
+    let asked = task(&report, "explain", -1);
+    let answer = asked["xcoms"]["return_value"].as_str().expect("text");
+    assert!(answer.contains("P-1043"), "{answer}");
+    assert_eq!(asked["xcoms"]["usage"]["tool_calls"], 4);
+}
+
+#[test]
 fn tasks_run_in_order_are_mapped_over_upstream_results_and_get_their_context() {
     let (_folder, file) = dag_file(
         r#"

@@ -19,6 +19,7 @@ mod iceberg;
 mod local_run;
 mod mcp;
 mod native_hooks;
+mod object_stores;
 mod parity;
 mod python_toolsets;
 mod recordings;

@@ -13,13 +13,13 @@ use crate::databases;
 use crate::local_run::{events, run_with, task};
 
 /// What `go`, the one task of a Dag file, returns or fails with.
-struct Ran {
+pub(crate) struct Ran {
     report: Value,
     _folder: tempfile::TempDir,
 }
 
 impl Ran {
-    fn value(&self) -> &Value {
+    pub(crate) fn value(&self) -> &Value {
         let go = task(&self.report, "go", -1);
         assert_eq!(go["state"], "success", "{:#}", self.report);
         &go["xcoms"]["return_value"]
@@ -31,7 +31,7 @@ impl Ran {
 }
 
 /// Runs a Dag file whose task `go` is a function with this body.
-fn go(imports: &str, body: &str, connections: Value, env: &[(&str, &Path)]) -> Ran {
+pub(crate) fn go(imports: &str, body: &str, connections: Value, env: &[(&str, &Path)]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.py");
     let body = body.trim().replace('\n', "\n        ");

@@ -98,6 +98,11 @@ impl Opening<'_> {
             .with_region(&region)
             .with_retry(retry_config(&config));
         builder = self.addressed(builder, endpoint.as_deref(), &config)?;
+        if fields.switch("encrypt") {
+            let kind = "aws_server_side_encryption".parse();
+            let kind: AmazonS3ConfigKey = kind.map_err(|error| self.client_error(error))?;
+            builder = builder.with_config(kind, "AES256");
+        }
         builder = if config.get("signature_version").and_then(Value::as_str) == Some("unsigned") {
             builder.with_skip_signature(true)
         } else {

@@ -9,6 +9,8 @@ mod assume_role;
 mod aws;
 mod aws_profile;
 mod azure;
+mod bucket;
+mod failure;
 mod fields;
 mod gcs;
 mod http;
@@ -20,6 +22,8 @@ use std::time::Duration;
 use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, RetryConfig};
 
+pub use self::bucket::{Bucket, BucketError, Operation, copy_between, run};
+pub use self::failure::{FailureKind, StoreFailure, failure};
 pub use self::location::{Location, Scheme};
 use crate::airflow::config::Environment;
 use crate::airflow::connection::{Connection, MalformedConnection};
@@ -78,10 +82,32 @@ pub async fn open(
 ) -> Result<Arc<dyn ObjectStore>, StoreError> {
     Ok(match location.scheme {
         Scheme::File => Arc::new(LocalFileSystem::new()),
+        Scheme::Http => Arc::new(http::open(location, connection)?),
+        Scheme::S3 | Scheme::Gcs | Scheme::Azure => {
+            open_bucket(location, connection, environment).await?
+        }
+    })
+}
+
+/// Opens a bucket or container of a cloud.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn open_bucket(
+    location: &Location,
+    connection: Option<&Connection>,
+    environment: &Environment,
+) -> Result<Arc<dyn Bucket>, StoreError> {
+    Ok(match location.scheme {
         Scheme::S3 => Arc::new(aws::open(location, connection, environment).await?),
         Scheme::Gcs => Arc::new(gcs::open(location, connection, environment).await?),
         Scheme::Azure => Arc::new(azure::open(location, connection, environment).await?),
-        Scheme::Http => Arc::new(http::open(location, connection)?),
+        Scheme::File | Scheme::Http => {
+            return Err(StoreError::Url {
+                url: location.to_string(),
+                problem: "it names no bucket".to_owned(),
+            });
+        }
     })
 }
 

@@ -26,6 +26,8 @@ use tokio::sync::Mutex;
 
 pub use self::engine::EngineSettings;
 pub use self::source::{DataSourceConfig, DataSourceError};
+pub(super) use self::type_name::python_name;
+pub(super) use self::value::cell;
 
 use self::engine::{Answer, Engine, EngineError, QueryError};
 use super::sql::guard::{Dialect, Guard, Refusal};

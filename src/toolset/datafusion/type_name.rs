@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit, UnionMode};
 
 /// `str(pyarrow_type)`.
-pub(super) fn python_name(data_type: &DataType) -> String {
+pub(in crate::toolset) fn python_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Null => "null".to_owned(),
         DataType::Boolean => "bool".to_owned(),

@@ -23,7 +23,7 @@ use crate::hook::{Cell, python_value};
 /// Why a value can't be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum ValueError {
+pub(in crate::toolset) enum ValueError {
     /// Python's dates go from the year 1 to 9999, and its text for what is outside is this.
     #[error("date value out of range")]
     OutOfRange,
@@ -36,7 +36,7 @@ const NANOS_PER_SECOND: i128 = 1_000_000_000;
 const NANOS_PER_DAY: i128 = 86_400 * NANOS_PER_SECOND;
 
 /// One value of a column.
-pub(super) fn cell(array: &dyn Array, row: usize) -> Result<Cell, ValueError> {
+pub(in crate::toolset) fn cell(array: &dyn Array, row: usize) -> Result<Cell, ValueError> {
     if array.is_null(row) {
         return Ok(Cell::Null);
     }

@@ -96,6 +96,8 @@ impl Scenario {
                     usize::try_from(count.as_u64().expect("a count")).expect("a small count");
                 fs::write(&path, text.as_str().expect("text").repeat(count))
                     .expect("a written file");
+            } else if let Some(target) = content["symlink"].as_str() {
+                std::os::unix::fs::symlink(target, &path).expect("a link");
             } else {
                 panic!("{}: no way to make {name} from {content}", self.name);
             }
@@ -220,6 +222,7 @@ fn import_of(class: &str) -> String {
         "AgentOperator" => "airflow.providers.common.ai.operators.agent",
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
+        "ObjectStorageToolset" => "airflow.providers.common.ai.toolsets.object_storage",
         "AgentSkillsToolset" => "airflow.providers.common.ai.toolsets.skills",
         "MCPToolset" => "airflow.providers.common.ai.toolsets.mcp",
         other => panic!("where does {other} come from?"),

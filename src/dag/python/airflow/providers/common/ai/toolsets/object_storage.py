@@ -1,5 +1,7 @@
 """`ObjectStorageToolset`: files of an object store as tools."""
 
+import os
+
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_max_retries, check_tool_prefix
 
 
@@ -41,3 +43,21 @@ class ObjectStorageToolset(AirflowToolset):
         """`object-storage-`, the connection and the prefix."""
         suffix = f"-{self._tool_prefix}" if self._tool_prefix else ""
         return f"object-storage-{self._conn_id or 'default'}{suffix}"
+
+    def _updraft_spec(self, describe):
+        if type(self) is not ObjectStorageToolset:
+            return None
+        from updraft_values import argument
+
+        path = self._path
+        return {
+            "object_storage": {
+                "path": argument(os.fspath(path) if hasattr(path, "__fspath__") else path),
+                "conn_id": argument(self._conn_id),
+                "max_files": int(self._max_files),
+                "max_read_bytes": int(self._max_read_bytes),
+                "max_output_bytes": int(self._max_output_bytes),
+                "tool_prefix": self._tool_prefix,
+                "max_retries": self._max_retries,
+            }
+        }
