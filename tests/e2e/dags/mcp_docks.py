@@ -19,6 +19,6 @@ with DAG(dag_id="mcp_docks", schedule=None):
         agent_params={"retries": 3},
         toolsets=[
             MCPToolset("{{ 'dock' }}", tool_prefix="north", env_provider=vault),
-            MCPToolset("dock").filtered(lambda ctx, tool: tool.name == "ship"),
+            MCPToolset("dock").filtered(lambda ctx, tool: tool.name == "wait"),
         ],
     )
