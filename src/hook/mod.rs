@@ -13,6 +13,7 @@ pub mod http;
 pub mod mssql;
 pub mod mysql;
 pub mod object_store;
+pub mod parameters;
 pub mod postgres;
 pub(crate) mod python_value;
 mod session_slot;

@@ -10,6 +10,7 @@ use super::toolsets::Connections;
 use crate::airflow::connection::Connection;
 use crate::hook::http::{self, HttpRequest};
 use crate::hook::object_store::{self, Location, Operation, Scheme};
+use crate::hook::parameters::{Parameters, Style, bind};
 use crate::hook::slack::{self, SlackMessage};
 use crate::hook::smtp::{self, Email};
 use crate::hook::{self, Access, Cell, ConnectionError, ConnectionSource as _};
@@ -149,6 +150,16 @@ async fn run_statements(connection: &mut Connection, request: &Value) -> Result<
         tables: None,
     };
     let database = hook::connect(connection, access).map_err(|error| error.to_string())?;
+    let parameters = match request.get("parameters") {
+        Some(Value::Array(values)) => Some(Parameters::Positional(values.clone())),
+        Some(Value::Object(values)) => Some(Parameters::Named(values.clone())),
+        _ => None,
+    };
+    let style = match connection.conn_type.as_str() {
+        "mysql" => Style::Mysql,
+        "postgres" => Style::Postgres,
+        _ => Style::Sqlite,
+    };
     let mut answer = Value::Null;
     for statement in request
         .get("statements")
@@ -157,8 +168,15 @@ async fn run_statements(connection: &mut Connection, request: &Value) -> Result<
         .flatten()
     {
         let statement = statement.as_str().unwrap_or_default();
+        let statement = statement.trim().trim_end_matches(';');
+        let statement = match &parameters {
+            None => statement.to_owned(),
+            Some(parameters) => {
+                bind(style, statement, parameters).map_err(|error| error.to_string())?
+            }
+        };
         let result = database
-            .run(statement.trim().trim_end_matches(';'), MAX_ROWS)
+            .run(&statement, MAX_ROWS)
             .await
             .map_err(|error| error.to_string())?;
         let rows: Vec<Value> = result

@@ -66,7 +66,8 @@ async fn mysql_hook_reads_and_writes_and_says_what_it_does_not() {
         "password": connection.password, "schema": "mysql",
     });
     let ran = go(
-        "from airflow.providers.mysql.hooks.mysql import MySqlHook\nfrom airflow.sdk import BaseHook",
+        "from datetime import date\nfrom decimal import Decimal\n\
+         from airflow.providers.mysql.hooks.mysql import MySqlHook\nfrom airflow.sdk import BaseHook",
         r#"
 hook = MySqlHook(mysql_conn_id="db", schema="hooked")
 hook.run("INSERT INTO ports VALUES ('Bergen', 11, NULL)")
@@ -88,6 +89,11 @@ return {
     "first": repr(hook.get_first("SELECT flag FROM ports WHERE name = 'Oslo'")),
     "each": repr(hook.get_records(["SELECT 1", "SELECT 2"])),
     "none": hook.get_first("SELECT 1 FROM ports WHERE depth > 99"),
+    "bound": list(hook.get_first(
+        "SELECT %s, %s, depth, %s = depth FROM ports WHERE name IN %s AND flag = %s",
+        ["Gefa\\' hr ü; --", None, Decimal("12.5"), ["Oslo", "Rom"], b"\xff"],
+    )),
+    "named": list(hook.get_first("SELECT CAST(%(day)s AS DATE) + INTERVAL %(n)s DAY", {"day": date(2026, 11, 30), "n": 2})),
     "columns": hook.run("SELECT name AS port FROM ports", handler=lambda cursor: cursor.description[0][0]),
     "refused": refused,
     "of the connection": type(BaseHook.get_hook("db")).__name__,
@@ -102,6 +108,8 @@ return {
     assert_eq!(value["first"], "(b'\\xff',)");
     assert_eq!(value["each"], "[[(1,)], [(2,)]]");
     assert_eq!(value["none"], Value::Null);
+    assert_eq!(value["bound"], json!(["Gefa\\' hr ü; --", null, 12.5, 1]));
+    assert_eq!(value["named"], json!(["2026-12-02"]));
     assert_eq!(value["columns"], "port");
     assert_eq!(value["of the connection"], "MySqlHook");
     assert_eq!(value["reached"], true);
@@ -116,6 +124,41 @@ return {
     assert!(refused[2].contains("local_infile"), "{refused:?}");
     assert_eq!(refused[3], "ValueError: List of SQL statements is empty");
     assert!(refused[4].contains("1054"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn parameters_come_back_from_postgresql_as_they_were_given() {
+    let mut connection = databases::postgres::connection("harbour");
+    connection.conn_id = "db".to_owned();
+    let ran = go(
+        "from datetime import date\nfrom airflow.providers.postgres.hooks.postgres import PostgresHook",
+        r#"
+hook = PostgresHook("db")
+text = "it's \\ 100% ü"
+given = [text, None, True, -7, 1.5, b"\x00\xff", ["a", "b'"], date(2026, 11, 30)]
+sql = "SELECT %s::text, %s::text, %s, 1 - %s, %s::float8, %s, %s, %s::date + 1, '100%%'"
+return [repr(value) for value in hook.get_first(sql, given)]
+"#,
+        json!({"db": {
+            "conn_type": "postgres", "host": connection.host, "port": connection.port, "login": connection.login,
+            "password": connection.password, "schema": connection.schema,
+        }}),
+        &[],
+    );
+    assert_eq!(
+        *ran.value(),
+        json!([
+            "\"it's \\\\ 100% ü\"",
+            "None",
+            "True",
+            "8",
+            "1.5",
+            "b'\\x00\\xff'",
+            "['a', \"b'\"]",
+            "'2026-12-01'",
+            "'100%'",
+        ])
+    );
 }
 
 #[tokio::test]

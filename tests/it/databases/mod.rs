@@ -3,7 +3,7 @@
 mod attacker;
 pub(crate) mod mariadb;
 mod mssql;
-mod postgres;
+pub(crate) mod postgres;
 mod sqlite;
 mod stopped_task;
 

@@ -51,6 +51,33 @@ def _value(cell):
     return cell
 
 
+def _parameters(given):
+    """Parameters as the worker takes them; None when there are none."""
+    if not given:
+        return None
+    if hasattr(given, "items"):
+        return {str(name): _parameter(value) for name, value in given.items()}
+    if isinstance(given, (str, bytes)):
+        raise TypeError("parameters must be a list or a dict, not text")
+    return [_parameter(value) for value in given]
+
+
+def _parameter(value):
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        import base64
+
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, (int, float)) or type(value).__name__ == "Decimal":
+        return {"number": str(value)}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_parameter(item) for item in value]
+    if type(value).__name__ in ("datetime", "date", "time", "DateTime", "Date", "Time", "UUID"):
+        return str(value)
+    raise TypeError(f"a parameter is a {type(value).__name__}, which has no literal in SQL")
+
+
 class DbApiHook(BaseHook):
     """Runs statements on the database of a connection."""
 
@@ -94,13 +121,11 @@ class DbApiHook(BaseHook):
 
         :param sql: The statement, or a list of them.
         :param autocommit: Without effect: every statement is committed.
-        :param parameters: Values for placeholders; write the values into the statement instead.
+        :param parameters: Values for the statement's placeholders: a list, or a dict for named ones.
         :param handler: A function that is given the cursor and makes the result.
         :param split_statements: Split one text into statements first; pass a list of statements instead.
         :param return_last: Give the result of the last statement of a text that was split.
         """
-        if parameters:
-            raise ValueError("parameters are not taken by the worker's databases yet: write the values into the SQL")
         if split_statements:
             raise ValueError("split_statements is not done by the worker: pass a list of statements")
         obstacle = self._updraft_obstacle()
@@ -117,6 +142,7 @@ class DbApiHook(BaseHook):
                 self.get_conn_id(),
                 conn_type=self.conn_type,
                 statements=[statement],
+                parameters=_parameters(parameters),
                 log_sql=bool(self.log_sql),
                 **self._updraft_settings(),
             )
@@ -136,7 +162,7 @@ class DbApiHook(BaseHook):
         """Run a statement and give all rows.
 
         :param sql: The statement, or a list of them; then the rows of each are given.
-        :param parameters: Values for placeholders; write the values into the statement instead.
+        :param parameters: Values for the statement's placeholders: a list, or a dict for named ones.
         """
         return self.run(sql=sql, parameters=parameters, handler=fetch_all_handler)
 
@@ -144,7 +170,7 @@ class DbApiHook(BaseHook):
         """Run a statement and give the first row.
 
         :param sql: The statement, or a list of them; then the first row of each is given.
-        :param parameters: Values for placeholders; write the values into the statement instead.
+        :param parameters: Values for the statement's placeholders: a list, or a dict for named ones.
         """
         return self.run(sql=sql, parameters=parameters, handler=fetch_one_handler)
 
