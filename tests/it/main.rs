@@ -15,6 +15,7 @@ mod dag_host;
 mod dag_packages;
 mod databases;
 mod datafusion;
+mod datafusion_stores;
 mod iceberg;
 mod local_run;
 mod mcp;
