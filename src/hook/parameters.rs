@@ -141,7 +141,7 @@ impl Binder<'_> {
                     .find(|c: char| !c.is_alphanumeric() && c != '_')
                     .unwrap_or(after.len());
                 let (name, after) = after.split_at(length);
-                (!name.is_empty()).then(|| (Place::Name(name), after))
+                (!name.is_empty()).then_some((Place::Name(name), after))
             }
             (Style::Postgres | Style::Mysql, '%') => {
                 Some(percent(text).ok_or(ParameterError::Percent)?)
@@ -234,10 +234,8 @@ fn within(text: &str, opening: usize, mark: char, backslash: bool) -> usize {
     while let Some((at, character)) = characters.next() {
         if character == '\\' && backslash {
             characters.next();
-        } else if character == mark {
-            if characters.next_if(|(_, next)| *next == mark).is_none() {
-                return at + mark.len_utf8();
-            }
+        } else if character == mark && characters.next_if(|(_, next)| *next == mark).is_none() {
+            return at + mark.len_utf8();
         }
     }
     text.len()
