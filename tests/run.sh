@@ -72,7 +72,7 @@ python_environment() {
     [ "$(cat "$1/updraft-requirements" 2>/dev/null)" = "$wanted" ] && return
     begin "Python environment in $1"
     mkdir -p "$cache"
-    [ -x "$1/bin/python" ] || python3 -m venv "$1"
+    [ -x "$1/bin/pip" ] || python3 -m venv "$1"
     [ -x "$1/bin/uv" ] || "$1/bin/pip" install --quiet uv
     "$1/bin/uv" pip install --quiet --python "$1/bin/python" -r "$2"
     printf '%s' "$wanted" >"$1/updraft-requirements"
