@@ -20,7 +20,7 @@ use server::Server;
 
 /// When a file of the scenario was made, within JSON that is itself text.
 static MODIFIED: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r#"(modified\": \")[0-9T:.+-]+"#).unwrap());
+    LazyLock::new(|| Regex::new(r#"(modified\\": \\")[0-9T:.+-]+"#).unwrap());
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/parity")

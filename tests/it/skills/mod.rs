@@ -107,7 +107,7 @@ impl Program {
         std::fs::read_dir(self.temporary())
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.to_string_lossy().contains("skills"))
+            .filter(|path| path.to_string_lossy().contains("updraft_task_"))
             .collect()
     }
 }
