@@ -81,6 +81,8 @@ python_environment() {
 packages
 python_environment "$venv" tests/e2e/requirements.txt
 python_environment "$venv-langchain" tests/e2e/requirements-langchain.txt
+python_environment "$cache/servers" tests/servers/requirements.txt
+export UPDRAFT_SERVERS_VENV=$cache/servers
 # Some tests read the example Dags of the installed provider.
 export UPDRAFT_TEST_VENV=$venv
 

@@ -5,32 +5,12 @@
 #   tests/servers/databases.sh stop DIR          ends what `start` started in DIR
 #
 # The servers refuse to run as root, so under root they run as the users that their packages create.
-set -euo pipefail
-
-usage() {
-    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-}
-
-fail() {
-    echo "databases.sh: $1" >&2
-    exit 1
-}
-
-[ $# -ge 2 ] || usage
-action=$1
-mkdir -p "$2"
-dir=$(cd "$2" && pwd)
-follow=${3:-}
+. "$(dirname "$0")/common.sh"
 
 as() { # USER COMMAND...
     local user=$1
     shift
     if [ "$(id -u)" -eq 0 ]; then runuser -u "$user" -- "$@"; else "$@"; fi
-}
-
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 postgres_bin() {
@@ -65,17 +45,6 @@ certificate_of_authority() { # NAME USER
     ) 2>/dev/null
 }
 
-wait_for() { # WHAT COMMAND...
-    local what=$1 try
-    shift
-    for try in $(seq 150); do
-        "$@" >/dev/null 2>&1 && return
-        sleep 0.2
-    done
-    tail -20 "$dir"/*/log >&2 || true
-    fail "$what did not come up within 30 seconds; its log is above"
-}
-
 start_postgres() {
     local bin port
     bin=$(postgres_bin)
@@ -95,7 +64,7 @@ start_postgres() {
             -c ssl_cert_file="$dir/postgres/server.crt" -c ssl_key_file="$dir/postgres/server.key" \
             </dev/null >"$dir/postgres/log" 2>&1 &
     )
-    wait_for PostgreSQL "$bin/pg_isready" -h 127.0.0.1 -p "$port"
+    wait_for 30 PostgreSQL "$dir/postgres/log" "$bin/pg_isready" -h 127.0.0.1 -p "$port"
     as postgres "$bin/createdb" -h "$dir/postgres" -p "$port" -U updraft harbour
     echo "UPDRAFT_TEST_POSTGRES_PORT=$port"
     echo "UPDRAFT_TEST_POSTGRES_SOCKETS=$dir/postgres"
@@ -119,7 +88,7 @@ start_mariadb() {
             --ssl-cert="$dir/mariadb/server.crt" --ssl-key="$dir/mariadb/server.key" \
             </dev/null >"$dir/mariadb/log" 2>&1 &
     )
-    wait_for MariaDB mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e 'SELECT 1'
+    wait_for 30 MariaDB "$dir/mariadb/log" mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e 'SELECT 1'
     mariadb --no-defaults -u root -S "$dir/mariadb/socket" -e "CREATE USER updraft@'127.0.0.1' IDENTIFIED BY 'harbour-pass';
         CREATE USER updraft@localhost IDENTIFIED BY 'harbour-pass';
         GRANT ALL ON *.* TO updraft@'127.0.0.1' WITH GRANT OPTION; GRANT ALL ON *.* TO updraft@localhost WITH GRANT OPTION;
@@ -136,29 +105,14 @@ stop() {
     return 0
 }
 
-# A process, told apart from a later one with the same number.
-identity() {
-    awk '{ print $22 }' "/proc/$1/stat" 2>/dev/null || true
+have_ended() {
+    [ ! -e "$dir/postgres/data/postmaster.pid" ] && [ ! -e "$dir/mariadb/server.pid" ]
 }
 
-case $action in
-    start)
-        chmod 755 "$dir"
-        start_postgres
-        start_mariadb
-        if [ -n "$follow" ]; then
-            (
-                identity=$(identity "$follow")
-                while [ -n "$identity" ] && [ "$(identity "$follow")" = "$identity" ]; do sleep 1; done
-                stop
-                for try in $(seq 30); do
-                    [ -e "$dir/postgres/data/postmaster.pid" ] || [ -e "$dir/mariadb/server.pid" ] || break
-                    sleep 1
-                done
-                rm -rf "$dir"
-            ) </dev/null >/dev/null 2>&1 &
-        fi
-        ;;
-    stop) stop ;;
-    *) usage ;;
-esac
+start() {
+    chmod 755 "$dir"
+    start_postgres
+    start_mariadb
+}
+
+act

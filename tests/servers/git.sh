@@ -6,28 +6,7 @@
 #
 # What git_https.py serves, and the token it asks for, stand at its top. sshd lets the user who started it in, with the
 # key DIR/client_key or, with the passphrase "made-up-passphrase", DIR/locked_key.
-set -euo pipefail
-
-usage() {
-    sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-}
-
-fail() {
-    echo "git.sh: $1" >&2
-    exit 1
-}
-
-[ $# -ge 2 ] || usage
-action=$1
-here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$2"
-dir=$(cd "$2" && pwd)
-follow=${3:-}
-
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
+. "$(dirname "$0")/common.sh"
 
 certificates() {
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=Updraft test authority" \
@@ -88,46 +67,22 @@ start_sshd() {
 }
 
 start_https() {
-    local try
     python3 "$here/git_https.py" "$dir" </dev/null >"$dir/https.log" 2>&1 &
     echo $! >"$dir/https.pid"
-    for try in $(seq 100); do
-        [ -e "$dir/ports" ] && break
-        sleep 0.1
-    done
-    [ -e "$dir/ports" ] || fail "the HTTPS server did not come up: $(tail -3 "$dir/https.log")"
+    wait_for 10 "the HTTPS server" "$dir/https.log" test -e "$dir/ports"
     echo "UPDRAFT_TEST_GIT_HTTPS_PORT=$(head -1 "$dir/ports")"
 }
 
+start() {
+    certificates
+    repository
+    start_https
+    start_sshd
+    echo "UPDRAFT_TEST_GIT_DIR=$dir"
+}
+
 stop() {
-    local file
-    for file in "$dir/sshd.pid" "$dir/https.pid"; do
-        [ -e "$file" ] && kill -TERM "$(cat "$file")" 2>/dev/null
-    done
-    return 0
+    terminate "$dir/sshd.pid" "$dir/https.pid"
 }
 
-# A process, told apart from a later one with the same number.
-identity() {
-    awk '{ print $22 }' "/proc/$1/stat" 2>/dev/null || true
-}
-
-case $action in
-    start)
-        certificates
-        repository
-        start_https
-        start_sshd
-        echo "UPDRAFT_TEST_GIT_DIR=$dir"
-        if [ -n "$follow" ]; then
-            (
-                identity=$(identity "$follow")
-                while [ -n "$identity" ] && [ "$(identity "$follow")" = "$identity" ]; do sleep 1; done
-                stop
-                rm -rf "$dir"
-            ) </dev/null >/dev/null 2>&1 &
-        fi
-        ;;
-    stop) stop ;;
-    *) usage ;;
-esac
+act

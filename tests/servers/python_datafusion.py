@@ -10,14 +10,11 @@ with an object for each call: {"value": text}, {"retry": text} or {"fatal": text
 
 import asyncio
 import datetime as dt
-import json
-import logging
-import os
 import sys
-import tempfile
-import warnings
 from decimal import Decimal
 from pathlib import Path
+
+from quiet_airflow import converse, outcome
 
 
 def kinds():
@@ -135,37 +132,24 @@ def make(folder: Path) -> None:
         fastavro.writer(out, schema, berths, codec="deflate")
 
 
-def ask() -> None:
-    requests = json.load(sys.stdin)
-    os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp()
-    os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-    warnings.simplefilter("ignore")
-    # Airflow logs to standard output, which is for the answers.
-    answers_to = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
+def answers(requests: list) -> list:
     from airflow.providers.common.ai.toolsets.datafusion import DataFusionToolset
     from airflow.providers.common.sql.config import DataSourceConfig
-    from pydantic_ai.exceptions import ModelRetry
 
-    logging.disable(logging.CRITICAL)
-    answers = []
+    def answer(toolset, tool: str, arguments: dict) -> dict:
+        try:
+            return outcome(lambda: asyncio.run(toolset.execute_tool(tool, arguments, ctx=None, tool=None)))
+        except Exception as error:
+            return {"fatal": str(error)}
+
+    given = []
     for request in requests:
         toolset = DataFusionToolset([DataSourceConfig(**source) for source in request["sources"]], **request["toolset"])
-        given = []
-        for tool, arguments in request["calls"]:
-            try:
-                given.append({"value": asyncio.run(toolset.execute_tool(tool, arguments, ctx=None, tool=None))})
-            except ModelRetry as retry:
-                given.append({"retry": retry.message})
-            except Exception as error:
-                given.append({"fatal": str(error)})
-        answers.append(given)
-    json.dump(answers, answers_to)
-    answers_to.close()
+        given.append([answer(toolset, tool, arguments) for tool, arguments in request["calls"]])
+    return given
 
 
 if sys.argv[1] == "make":
     make(Path(sys.argv[2]))
 else:
-    ask()
+    converse(answers)

@@ -6,33 +6,20 @@ null, {"value": text}, {"connection": object} or {"error": class}.
 """
 
 import json
-import logging
-import os
-import sys
-import tempfile
-import warnings
+
+from quiet_airflow import converse
 
 
-def main() -> None:
-    requests = json.load(sys.stdin)
-    os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp()
-    os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-    warnings.simplefilter("ignore")
-    # Airflow logs to standard output, which is for the answers.
-    answers_to = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
+def answers(requests: list) -> list:
     from airflow.sdk._shared.module_loading import import_string
     from airflow.sdk.definitions.connection import Connection
 
-    logging.disable(logging.CRITICAL)
-    answers = []
+    given = []
     for request in requests:
         backend = import_string(request["class"])(**request["kwargs"])
         backend._set_connection_class(Connection)
-        answers.append([answer(backend, kind, name) for kind, name in request["asked"]])
-    json.dump(answers, answers_to)
-    answers_to.close()
+        given.append([answer(backend, kind, name) for kind, name in request["asked"]])
+    return given
 
 
 def answer(backend, kind: str, name: str):
@@ -49,4 +36,4 @@ def answer(backend, kind: str, name: str):
     return {"value": found if isinstance(found, str) else json.dumps(found, separators=(",", ":"))}
 
 
-main()
+converse(answers)
