@@ -1,7 +1,6 @@
 //! `DataFusionToolset` on a real S3 server.
 
-use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use object_store::path::Path;
@@ -17,30 +16,11 @@ use updraft::toolset::datafusion::{
     DataFusionToolset, DataFusionToolsetConfig, DataSourceConfig, EngineSettings,
 };
 
-/// The server's address: `tests/servers/stores.sh` starts it, here when `tests/run.sh` has not done it.
+use crate::servers;
+
+/// The S3 server.
 fn server() -> &'static str {
-    static SERVER: OnceLock<String> = OnceLock::new();
-    const NAME: &str = "UPDRAFT_TEST_S3_URL";
-    SERVER.get_or_init(|| {
-        if let Ok(address) = std::env::var(NAME) {
-            return address;
-        }
-        let folder = tempfile::tempdir().unwrap().keep();
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/stores.sh");
-        let started = Command::new(script)
-            .arg("start")
-            .arg(folder)
-            .arg(std::process::id().to_string())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(started.status.success(), "the stores did not start");
-        let text = String::from_utf8(started.stdout).unwrap();
-        let address = text
-            .lines()
-            .find_map(|line| line.strip_prefix(NAME)?.strip_prefix('='));
-        address.unwrap().to_owned()
-    })
+    &servers::stores()["UPDRAFT_TEST_S3_URL"]
 }
 
 /// `lake` and `other` may read, `web` is no store.

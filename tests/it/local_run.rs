@@ -62,6 +62,32 @@ pub fn dag_file(source: &str, beside: &[(&str, Value)]) -> (tempfile::TempDir, P
     (folder, file)
 }
 
+/// A Dag file with one agent, `ask`, that makes these calls, one a turn. `toolsets`: a Python expression after `module`.
+pub fn agent_file(
+    module: &str,
+    toolsets: &str,
+    calls: &[(&str, Value)],
+    connections: &Value,
+) -> (tempfile::TempDir, PathBuf) {
+    let source = format!(
+        "from airflow.providers.common.ai.operators.agent import AgentOperator\nfrom airflow.sdk import DAG\n{module}\n\
+         with DAG(dag_id=\"played\"):\n    AgentOperator(task_id=\"ask\", llm_conn_id=\"none\", prompt=\"Go.\",\n        \
+         agent_params={{\"retries\": 3}}, toolsets={toolsets})\n"
+    );
+    let mut turns: Vec<Value> = calls
+        .iter()
+        .map(|(name, args)| json!({"tool_calls": [{"name": name, "args": args}]}))
+        .collect();
+    turns.push(json!({"text": "Done."}));
+    dag_file(
+        &source,
+        &[
+            ("made.transcript.json", json!({ "turns": turns })),
+            ("made.connections.json", connections.clone()),
+        ],
+    )
+}
+
 pub fn task<'a>(report: &'a Value, task_id: &str, map_index: i64) -> &'a Value {
     report["tasks"]
         .as_array()

@@ -25,6 +25,7 @@ mod parity;
 mod python_toolsets;
 mod recordings;
 mod secrets_backends;
+mod servers;
 mod skills;
 mod sql_against_sqlite;
 mod sql_corpus;

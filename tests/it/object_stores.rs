@@ -1,10 +1,8 @@
 //! Object stores against real servers: moto for S3 and STS, fake-gcs-server, Python's own HTTP server.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use object_store::{ObjectStore, ObjectStoreExt as _};
@@ -16,30 +14,7 @@ use updraft::hook::object_store::{self as store, Location};
 use updraft::hook::{ConnectionError, ConnectionSource};
 use updraft::toolset::object_storage::{ObjectStorageToolset, ObjectStorageToolsetConfig};
 
-/// What `tests/servers/stores.sh` says; started here when `tests/run.sh` has not done it.
-fn servers() -> &'static BTreeMap<String, String> {
-    static SERVERS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
-    SERVERS.get_or_init(|| {
-        if std::env::var_os("UPDRAFT_TEST_S3_URL").is_some() {
-            return std::env::vars().collect();
-        }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/stores.sh");
-        let folder = tempfile::tempdir().expect("a folder").keep();
-        let out = Command::new(script)
-            .arg("start")
-            .arg(folder)
-            .arg(std::process::id().to_string())
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("bash");
-        assert!(out.status.success(), "the stores did not start");
-        let text = String::from_utf8(out.stdout).expect("text");
-        text.lines()
-            .filter_map(|line| line.split_once('='))
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect()
-    })
-}
+use crate::servers;
 
 struct Connections(Vec<Connection>);
 
@@ -132,7 +107,7 @@ async fn check(toolset: &ObjectStorageToolset) {
 }
 
 fn s3() -> &'static str {
-    &servers()["UPDRAFT_TEST_S3_URL"]
+    &servers::stores()["UPDRAFT_TEST_S3_URL"]
 }
 
 async fn s3_bucket(server: &str, name: &str) {
@@ -176,7 +151,7 @@ async fn s3_files_are_read_by_the_names_they_are_listed_with() {
 
 #[tokio::test]
 async fn gcs_files_are_read_by_the_names_they_are_listed_with() {
-    let server = &servers()["UPDRAFT_TEST_GCS_URL"];
+    let server = &servers::stores()["UPDRAFT_TEST_GCS_URL"];
     let made = reqwest::Client::new()
         .post(format!("{server}/storage/v1/b?project=p"))
         .json(&json!({"name": "names"}))
@@ -235,7 +210,7 @@ fn element(xml: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn a_role_opens_what_the_user_may_not() {
-    let server = &servers()["UPDRAFT_TEST_S3_GUARDED_URL"];
+    let server = &servers::stores()["UPDRAFT_TEST_S3_GUARDED_URL"];
     s3_bucket(server, "guarded").await;
     let put = reqwest::Client::new()
         .put(format!("{server}/guarded/report.txt"))

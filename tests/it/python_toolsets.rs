@@ -1,11 +1,9 @@
 //! Toolsets that a Dag file composes and writes itself, run by `updraft run` with a scripted model.
 
-use std::fs;
-
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::local_run::{events, run, task};
+use crate::local_run::{agent_file, events, run, task};
 
 /// Runs an agent with `toolsets` (a Python expression after `module`) through scripted calls, one a turn.
 struct Played {
@@ -13,30 +11,8 @@ struct Played {
 }
 
 fn play(module: &str, toolsets: &str, calls: &[(&str, Value)]) -> Played {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("dag.py");
-    let source = format!(
-        "from airflow.providers.common.ai.operators.agent import AgentOperator\nfrom airflow.sdk import DAG\n{module}\n\
-         with DAG(dag_id=\"played\"):\n    AgentOperator(task_id=\"ask\", llm_conn_id=\"none\", prompt=\"Go.\",\n        \
-         agent_params={{\"retries\": 3}}, toolsets={toolsets})\n"
-    );
-    fs::write(&file, source).unwrap();
-    let mut turns: Vec<Value> = calls
-        .iter()
-        .map(|(name, args)| json!({"tool_calls": [{"name": name, "args": args}]}))
-        .collect();
-    turns.push(json!({"text": "Done."}));
-    let transcript = json!({ "turns": turns });
-    fs::write(
-        folder.path().join("dag.transcript.json"),
-        transcript.to_string(),
-    )
-    .unwrap();
-    fs::write(
-        folder.path().join("dag.connections.json"),
-        json!({"harbour": {"conn_type": "sqlite", "host": "harbour.db"}}).to_string(),
-    )
-    .unwrap();
+    let connections = json!({"harbour": {"conn_type": "sqlite", "host": "harbour.db"}});
+    let (folder, file) = agent_file(module, toolsets, calls, &connections);
     let database = rusqlite::Connection::open(folder.path().join("harbour.db")).unwrap();
     database
         .execute_batch(

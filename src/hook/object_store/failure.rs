@@ -2,6 +2,8 @@
 
 use object_store::Error;
 
+use crate::airflow::error_chain::error_chain;
+
 /// Why a request failed, for a person or a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreFailure {
@@ -28,7 +30,7 @@ pub enum FailureKind {
 /// only.
 #[must_use]
 pub fn failure(error: &Error) -> StoreFailure {
-    let text = causes(error);
+    let text = error_chain(error);
     let kind = match error {
         Error::NotFound { .. } => FailureKind::NotFound,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => FailureKind::Denied,
@@ -53,21 +55,6 @@ fn said<'a>(text: &'a str, element: &str) -> Option<&'a str> {
     let (said, _) = rest.split_once(&format!("</{element}>"))?;
     // Azure's message goes on with the number of the request and the time.
     said.lines().next()
-}
-
-/// An error with its causes, each said once.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ pub(crate) mod postgres;
 mod sqlite;
 mod stopped_task;
 
-use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -20,46 +19,10 @@ use updraft::airflow::connection::Connection;
 use updraft::hook::{Cell, ConnectionError, ConnectionSource, Database};
 use updraft::toolset::sql::{SqlToolset, SqlToolsetConfig};
 
-/// What the servers' script prints: ports and sockets by name.
-fn servers() -> &'static HashMap<String, String> {
-    static SERVERS: OnceLock<HashMap<String, String>> = OnceLock::new();
-    SERVERS.get_or_init(|| {
-        if std::env::var_os("UPDRAFT_TEST_POSTGRES_PORT").is_some() {
-            return std::env::vars().collect();
-        }
-        let folder = tempfile::Builder::new()
-            .prefix("updraft-databases.")
-            .tempdir()
-            .unwrap()
-            .keep();
-        let started = Command::new(script("databases.sh"))
-            .arg("start")
-            .arg(folder)
-            .arg(std::process::id().to_string())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(
-            started.status.success(),
-            "the database servers did not start"
-        );
-        String::from_utf8(started.stdout)
-            .unwrap()
-            .lines()
-            .filter_map(|line| line.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    })
-}
+use crate::servers;
 
 fn server(name: &str) -> &'static str {
-    &servers()[name]
-}
-
-fn script(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/servers")
-        .join(name)
+    &servers::databases()[name]
 }
 
 /// A toolset's arguments, for Updraft and for Python.
@@ -197,7 +160,7 @@ fn ask_python(requests: &[(&Connection, &Arguments, &[Call])]) -> Vec<Vec<Value>
         .collect();
     let python = updraft_venv().join("bin/python");
     let mut child = Command::new(&python)
-        .arg(script("python_answers.py"))
+        .arg(servers::script("python_answers.py"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

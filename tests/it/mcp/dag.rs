@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::{Dock, dock_script, eventually, python, runs};
-use crate::local_run::{events, run, task, updraft};
+use crate::local_run::{agent_file, events, run, task, updraft};
 
 /// A Dag file whose agent makes these calls, one a turn.
 struct Played {
@@ -18,27 +18,11 @@ struct Played {
 
 impl Played {
     fn new(module: &str, toolsets: &str, calls: &[(&str, Value)], connections: &Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("dag.py");
-        let source = format!(
-            "from airflow.providers.common.ai.operators.agent import AgentOperator\n\
-             from airflow.providers.common.ai.toolsets.logging import LoggingToolset\n\
-             from airflow.providers.common.ai.toolsets.mcp import MCPToolset\n\
-             from airflow.sdk import DAG\n{module}\n\
-             with DAG(dag_id=\"played\"):\n    AgentOperator(task_id=\"ask\", llm_conn_id=\"none\", prompt=\"Go.\",\n        \
-             agent_params={{\"retries\": 3}}, toolsets={toolsets})\n"
+        let module = format!(
+            "from airflow.providers.common.ai.toolsets.logging import LoggingToolset\n\
+             from airflow.providers.common.ai.toolsets.mcp import MCPToolset\n{module}"
         );
-        fs::write(&file, source).unwrap();
-        let mut turns: Vec<Value> = calls
-            .iter()
-            .map(|(name, args)| json!({"tool_calls": [{"name": name, "args": args}]}))
-            .collect();
-        turns.push(json!({"text": "Done."}));
-        let beside = |ending: &str, value: &Value| {
-            fs::write(file.with_extension(ending), value.to_string()).unwrap();
-        };
-        beside("transcript.json", &json!({ "turns": turns }));
-        beside("connections.json", connections);
+        let (folder, file) = agent_file(&module, toolsets, calls, connections);
         Self {
             _folder: folder,
             file,

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Program, TOKEN, connection, https, server_file, servers, text};
+use super::{Program, TOKEN, connection, https, server_file, text};
+use crate::servers;
 
 /// Fails with what was said when the command failed.
 fn resolved(
@@ -53,7 +54,7 @@ fn ssh(path: &str) -> String {
 /// A connection with a key, for the user that runs these tests.
 fn key(extra: serde_json::Value) -> Option<(String, String)> {
     let mut extra = extra;
-    extra["ssh_port"] = servers()["UPDRAFT_TEST_GIT_SSH_PORT"].as_str().into();
+    extra["ssh_port"] = servers::git()["UPDRAFT_TEST_GIT_SSH_PORT"].as_str().into();
     Some(connection(None, extra))
 }
 
@@ -198,7 +199,7 @@ fn a_token_never_goes_to_another_host() {
     );
     let said = refused(&program, token(), &https("late/skills.git"));
     assert!(said.contains("Failed to clone"), "{said}");
-    let port = servers()["UPDRAFT_TEST_GIT_HTTPS_PORT"]
+    let port = servers::git()["UPDRAFT_TEST_GIT_HTTPS_PORT"]
         .parse::<u64>()
         .unwrap();
     let stray = requests("/")
@@ -502,7 +503,7 @@ fn a_server_is_reached_through_a_proxy_command_and_still_known_by_its_own_name()
         format!(
             "Host harbour\n  HostName 127.0.0.1\n  Port {}\n  User {user}\n  IdentityFile {own_key}\n  \
              UserKnownHostsFile {known}\n  ProxyCommand {command}\n",
-            servers()["UPDRAFT_TEST_GIT_SSH_PORT"]
+            servers::git()["UPDRAFT_TEST_GIT_SSH_PORT"]
         ),
     )
     .unwrap();

@@ -3,50 +3,20 @@
 mod git;
 mod leftovers;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
-/// What the servers' script prints: ports and a folder by name.
-fn servers() -> &'static HashMap<String, String> {
-    static SERVERS: OnceLock<HashMap<String, String>> = OnceLock::new();
-    SERVERS.get_or_init(|| {
-        if std::env::var_os("UPDRAFT_TEST_GIT_DIR").is_some() {
-            return std::env::vars().collect();
-        }
-        let folder = tempfile::Builder::new()
-            .prefix("updraft-git.")
-            .tempdir()
-            .unwrap()
-            .keep();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/git.sh");
-        let started = Command::new(script)
-            .arg("start")
-            .arg(folder)
-            .arg(std::process::id().to_string())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(started.status.success(), "the git servers did not start");
-        String::from_utf8(started.stdout)
-            .unwrap()
-            .lines()
-            .filter_map(|line| line.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    })
-}
+use crate::servers;
 
 fn server_file(name: &str) -> PathBuf {
-    Path::new(&servers()["UPDRAFT_TEST_GIT_DIR"]).join(name)
+    Path::new(&servers::git()["UPDRAFT_TEST_GIT_DIR"]).join(name)
 }
 
 /// A path on the HTTPS server.
 fn https(path: &str) -> String {
     format!(
         "https://localhost:{}/{path}",
-        servers()["UPDRAFT_TEST_GIT_HTTPS_PORT"]
+        servers::git()["UPDRAFT_TEST_GIT_HTTPS_PORT"]
     )
 }
 
