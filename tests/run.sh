@@ -78,6 +78,15 @@ python_environment() {
     printf '%s' "$wanted" >"$1/updraft-requirements"
 }
 
+# servers SCRIPT LAST: starts those of tests/servers/SCRIPT.sh and exports what it prints, of which LAST comes last.
+# Their folder is beside the logs and not among them: the servers' own users must get there. They end with this script.
+servers() {
+    begin "test servers: $1"
+    local line
+    while IFS= read -t 120 -r line; do export "${line?}"; done < <("tests/servers/$1.sh" start "$logs.$1" $$)
+    [ -n "${!2:-}" ] || { echo "tests/servers/$1.sh did not say $2 within 120 seconds" >&2; exit 1; }
+}
+
 packages
 python_environment "$venv" tests/e2e/requirements.txt
 python_environment "$venv-langchain" tests/e2e/requirements-langchain.txt
@@ -93,16 +102,9 @@ if [ "$part" != e2e ]; then
     cargo clippy --quiet --all-targets -- -D warnings
     begin "rustdoc"
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
-    begin "PostgreSQL and MariaDB"
-    # Beside the logs and not among them: the servers' own users must get there. They end with this script.
-    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/databases.sh start "$logs.databases" $$)
-    [ -n "${UPDRAFT_TEST_MARIADB_PORT:-}" ] || { echo "the database servers did not start" >&2; exit 1; }
-    begin "git servers"
-    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/git.sh start "$logs.git" $$)
-    [ -n "${UPDRAFT_TEST_GIT_DIR:-}" ] || { echo "the git servers did not start" >&2; exit 1; }
-    begin "object stores"
-    while IFS= read -r line; do export "${line?}"; done < <(tests/servers/stores.sh start "$logs.stores" $$)
-    [ -n "${UPDRAFT_TEST_GCS_URL:-}" ] || { echo "the object stores did not start" >&2; exit 1; }
+    servers databases UPDRAFT_TEST_MARIADB_PORT
+    servers git UPDRAFT_TEST_GIT_DIR
+    servers stores UPDRAFT_TEST_GCS_URL
     begin "cargo test"
     cargo test
 fi

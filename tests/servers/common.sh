@@ -70,7 +70,8 @@ act() {
     case $action in
         start)
             start
-            [ -z "$follow" ] || end_with_process </dev/null >/dev/null 2>&1 &
+            # Of the whole list of commands only this one may run on: whoever reads the lines waits for their end.
+            if [ -n "$follow" ]; then end_with_process </dev/null >/dev/null 2>&1 & fi
             ;;
         stop) stop ;;
         *) usage ;;
