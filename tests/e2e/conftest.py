@@ -14,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,12 +54,12 @@ def otlp() -> Iterator[OtlpReceiver]:
     receiver.close()
 
 
-@pytest.fixture(scope="session")
-def database_servers() -> Iterator[dict[str, str]]:
-    """A fresh PostgreSQL and a fresh MariaDB: their ports and sockets as servers/databases.sh names them."""
-    script = str(HERE.parent / "servers" / "databases.sh")
-    with tempfile.TemporaryDirectory(prefix="updraft-databases-") as folder:
-        # The servers run as users of their own, who must get there.
+@contextmanager
+def servers(name: str) -> Iterator[dict[str, str]]:
+    """What servers/NAME.sh starts: the ports and addresses that it prints."""
+    script = str(HERE.parent / "servers" / f"{name}.sh")
+    with tempfile.TemporaryDirectory(prefix=f"updraft-{name}-") as folder:
+        # Some run as users of their own, who must get there.
         Path(folder).chmod(0o755)
         started = subprocess.run(
             [script, "start", folder, str(os.getpid())], stdout=subprocess.PIPE, text=True, check=True, timeout=120
@@ -67,6 +68,20 @@ def database_servers() -> Iterator[dict[str, str]]:
             yield dict(line.split("=", 1) for line in started.stdout.splitlines())
         finally:
             subprocess.run([script, "stop", folder], check=True, timeout=60)
+
+
+@pytest.fixture(scope="session")
+def database_servers() -> Iterator[dict[str, str]]:
+    """A fresh PostgreSQL and a fresh MariaDB."""
+    with servers("databases") as there:
+        yield there
+
+
+@pytest.fixture(scope="session")
+def object_stores() -> Iterator[dict[str, str]]:
+    """Servers that speak as Amazon S3 and Google Cloud Storage do."""
+    with servers("stores") as there:
+        yield there
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
 
 from harness.airflow import Airflow
 from harness.model_server import ModelServer, call, say
@@ -92,6 +96,62 @@ def test_files_beside_the_dag_are_tables_that_can_be_joined(
     assert "Statement type 'Drop' is not allowed. Allowed types: Select, Union, Intersect, Except" in results[6]
     assert airflow.xcoms(run, "ask")["return_value"] == "20 tons in Bergen."
     log.assert_groups_balance()
+
+
+@pytest.mark.updraft_only  # The Python worker of these tests has no S3 client.
+def test_an_agent_reads_a_bucket_whose_connection_is_stored_in_airflow(
+    airflow: Airflow, worker: Worker, model: ModelServer, object_stores: dict[str, str]
+) -> None:
+    server = object_stores["UPDRAFT_TEST_S3_URL"]
+    airflow.add_connection(
+        "harbour_store",
+        conn_type="aws",
+        login="made-up-key",
+        password="made-up-store-secret",
+        extra=json.dumps({"endpoint_url": server, "region_name": "eu-north-1"}),
+    )
+    put(f"{server}/harbour", b"")
+    put(f"{server}/harbour/keys.txt", b"outside of the root")
+    put(f"{server}/harbour/notes/2026%2011%20%C3%A5.txt", "Fog.\nmade-up-store-secret\n".encode())
+    put(f"{server}/harbour/notes/old/a.csv.gz", gzip.compress(b"day,tons\n1,2\n"))
+    put(f"{server}/harbour/notes/z.txt", b"z")
+    script = model.script(
+        "example",
+        [
+            call("list_files"),
+            call("list_files", offset=2),
+            call("read_file", path="2026 11 å.txt"),
+            call("read_file", path="old/a.csv.gz", offset=2),
+            call("get_file_info", path="z.txt"),
+            call("read_file", path="../keys.txt"),
+            say("Fog."),
+        ],
+    )
+    run, state = airflow.run_dag("harbour_bucket")
+    log = airflow.log(run, "ask")
+    assert state == "success", log.text
+    tools = [tool["function"]["name"] for tool in script.requests[0]["tools"]]
+    assert tools == ["list_files", "get_file_info", "read_file"]
+    results = [message["content"] for message in script.requests[-1]["messages"] if message["role"] == "tool"]
+    assert json.loads(results[0]) == {
+        "path": "/",
+        "entries": [{"name": "2026 11 å.txt", "size_bytes": 26}, {"name": "old/"}],
+        "note": "Showing entries 1 to 2 of 3; list again with offset=2 for more.",
+    }
+    assert json.loads(results[1])["entries"] == [{"name": "z.txt", "size_bytes": 1}]
+    assert results[2:4] == ["Fog.\n***", "1,2"]
+    info = json.loads(results[4])
+    assert (info["path"], info["type"], info["size_bytes"]) == ("z.txt", "file", 1)
+    assert "'../keys.txt' leaves the storage root; '..' is not allowed." in results[5]
+    assert airflow.xcoms(run, "ask")["return_value"] == "Fog."
+    assert "made-up-store-secret" not in log.text
+    log.assert_groups_balance()
+
+
+def put(url: str, content: bytes) -> None:
+    headers = {"Content-Type": "application/octet-stream"}
+    with urlopen(Request(url, data=content, method="PUT", headers=headers), timeout=20) as answer:
+        assert answer.status == 200
 
 
 def test_agents_use_the_tools_of_mcp_servers(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
