@@ -210,16 +210,19 @@ return [[[answer.status_code, answer.body] for answer in answers], refused]
     let refused = &value[1];
     assert_eq!(
         refused[0],
-        "AirflowException: Response body: 'invalid_payload', Status Code: 400. \
-         See: https://api.slack.com/messaging/webhooks#handling_errors"
+        "AirflowException: Slack did not take the message and answered 400 with 'invalid_payload', which \
+         https://api.slack.com/messaging/webhooks#handling_errors explains"
     );
     assert!(
         refused[1]
             .as_str()
             .unwrap()
-            .starts_with("AirflowException: Body expected valid JSON")
+            .starts_with("AirflowException: the message 'no JSON' is not JSON: ")
     );
-    assert_eq!(refused[2], "TypeError: Body expected dictionary, got list.");
+    assert_eq!(
+        refused[2],
+        "TypeError: a message must be a JSON object, and this is a list"
+    );
     assert!(refused[3].as_str().unwrap().contains("client of slack_sdk"));
     assert!(refused[4].as_str().unwrap().contains("retry_handlers"));
 }
@@ -466,7 +469,7 @@ return [own.repo_url, own.user_name, own.ssh_port, own.strict_host_key_checking,
     let failed = value[5].as_array().unwrap();
     assert_eq!(
         failed[0],
-        "Both 'key_file' and 'private_key' cannot be provided at the same time"
+        "the git connection has a private_key and a key_file: leave one of the two out"
     );
     assert!(
         failed[1]

@@ -47,46 +47,57 @@ class GitHook(BaseHook):
     @property
     def uses_github_app_auth(self):
         """Does the connection authenticate as a GitHub App?"""
-        return self.github_app_id is not None and self.github_installation_id is not None
+        return None not in (self.github_app_id, self.github_installation_id)
 
     configure_hook_env = set_git_env = not_here("prepares the environment of a git program, which is not run here")
 
 
 def _read(connection, given_url):
     """What the fields of a connection say, as attributes of the hook."""
-    extra = connection.extra_dejson
-    fields = {name: extra.get(name) for name in _OF_EXTRA}
-    url, user, token = _without_password(given_url or connection.host)
+    fields = dict.fromkeys(_OF_EXTRA)
+    fields.update((name, value) for name, value in connection.extra_dejson.items() if name in _OF_EXTRA)
+    fields.update(_settings(connection))
+    url, login = _taken_apart(given_url or connection.host)
     fields["repo_url"] = url
-    fields["user_name"] = connection.login or user or "user"
-    fields["auth_token"] = connection.password or token
-    fields["strict_host_key_checking"] = extra.get("strict_host_key_checking") or "accept-new"
-    fields["ssh_port"] = int(extra["ssh_port"]) if extra.get("ssh_port") else None
-    if fields["key_file"] and fields["private_key"]:
-        raise ValueError("Both 'key_file' and 'private_key' cannot be provided at the same time")
-    app = (fields["github_app_id"], fields["github_installation_id"])
-    if any(app) and not all(app):
-        raise ValueError(
-            "Both 'github_app_id' and 'github_installation_id' must be provided to use GitHub App Authentication"
-        )
-    if all(app):
-        if fields["auth_token"]:
-            raise ValueError("Password field must be empty to use GitHub App Auth")
-        if not (url or "").startswith(("https://", "http://")):
-            raise ValueError(f"GitHub App authentication requires an HTTPS repository URL, but got: {url!r}")
+    fields["user_name"] = connection.login or login.get("user") or "user"
+    fields["auth_token"] = connection.password or login.get("password")
+    for complaint in _complaints(fields):
+        raise ValueError(complaint)
     return fields
 
 
-def _without_password(url):
-    """A URL without the user and password in it, and those two."""
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        return url, None, None
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    before, at_sign, host = authority.rpartition("@")
-    user, _, password = before.partition(":")
-    if not at_sign or not password:
-        return url, None, None
-    from urllib.parse import unquote
+def _settings(connection):
+    extra = connection.extra_dejson
+    port = extra.get("ssh_port")
+    return {
+        "strict_host_key_checking": extra.get("strict_host_key_checking") or "accept-new",
+        "ssh_port": int(port) if port else None,
+    }
 
-    return f"{scheme}{separator}{host}{slash}{path}", unquote(user) or None, unquote(password)
+
+def _complaints(fields):
+    """What does not fit together."""
+    if fields["key_file"] and fields["private_key"]:
+        yield "the git connection has a private_key and a key_file: leave one of the two out"
+    given = [name for name in ("github_app_id", "github_installation_id") if fields[name]]
+    if len(given) == 1:
+        yield f"the git connection has a {given[0]} alone: a GitHub App needs github_app_id and github_installation_id"
+    if len(given) == 2 and fields["auth_token"]:
+        yield "the git connection has a password beside its GitHub App: leave one of the two out"
+    if len(given) == 2 and not _is_web(fields["repo_url"]):
+        yield f"a GitHub App is for repositories at https://, and the git connection names {fields['repo_url']!r}"
+
+
+def _is_web(url):
+    return isinstance(url, str) and url.startswith(("https://", "http://"))
+
+
+def _taken_apart(url):
+    """A URL without the login in it, and the login; a user without a password stays where it is."""
+    from urllib.parse import unquote, urlsplit
+
+    split = urlsplit(url) if _is_web(url) else None
+    if split is None or not split.password:
+        return url, {}
+    bare = split._replace(netloc=split.netloc.rsplit("@", 1)[1])
+    return bare.geturl(), {"user": unquote(split.username or ""), "password": unquote(split.password)}

@@ -150,12 +150,13 @@ class HttpHook(BaseHook):
 
     def check_response(self, response):
         """Raises for an error status."""
-        if not response.ok:
-            from airflow.sdk.exceptions import AirflowException
+        if response.ok:
+            return
+        from airflow.sdk.exceptions import AirflowException
 
-            self.log.error("HTTP error: %s", response.reason)
-            self.log.error(response.text)
-            raise AirflowException(f"{response.status_code}:{response.reason}")
+        for line in (f"HTTP error: {response.reason}", response.text):
+            self.log.error("%s", line)
+        raise AirflowException(f"{response.status_code}:{response.reason}")
 
     def url_from_endpoint(self, endpoint):
         """The address of an endpoint."""
@@ -165,9 +166,9 @@ class HttpHook(BaseHook):
             self.base_url = host if "://" in host else f"{connection.schema or 'http'}://{host}"
             if connection.port:
                 self.base_url += f":{connection.port}"
-        if self.base_url and not self.base_url.endswith("/") and endpoint and not endpoint.startswith("/"):
-            return f"{self.base_url}/{endpoint}"
-        return self.base_url + (endpoint or "")
+        below = endpoint or ""
+        is_apart = not below or not self.base_url or "/" in (self.base_url[-1], below[0])
+        return self.base_url + ("" if is_apart else "/") + below
 
     def test_connection(self):
         """Can the server be reached?"""

@@ -13,10 +13,9 @@ class MySqlHook(DbApiHook):
     hook_name = "MySQL"
     supports_autocommit = True
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, local_infile=False, init_command=None, **kwargs):
         super().__init__(*args, **kwargs)
-        self.local_infile = kwargs.pop("local_infile", False)
-        self.init_command = kwargs.pop("init_command", None)
+        self.local_infile, self.init_command = local_infile, init_command
 
     def _updraft_settings(self):
         return {"schema": self.schema}

@@ -13,9 +13,11 @@ class PostgresHook(DbApiHook):
     hook_name = "Postgres"
     supports_autocommit = True
 
-    def __init__(self, *args, options=None, enable_log_db_messages=False, sqlalchemy_scheme=None, **kwargs):
+    def __init__(
+        self, *args, database=None, options=None, enable_log_db_messages=False, sqlalchemy_scheme=None, **kwargs
+    ):
         super().__init__(*args, **kwargs)
-        self.database = kwargs.pop("database", None)
+        self.database = database
         self.options = options
         self.enable_log_db_messages = enable_log_db_messages
 

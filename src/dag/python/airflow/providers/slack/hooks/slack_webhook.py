@@ -49,37 +49,26 @@ class SlackWebhookHook(BaseHook):
         :param body: The message: an object, or its JSON text.
         :param headers: More headers for this request.
         """
-        from airflow.sdk.exceptions import AirflowException
-
-        if isinstance(body, str):
-            import json
-
-            try:
-                body = json.loads(body)
-            except json.JSONDecodeError as error:
-                raise AirflowException(
-                    f"Body expected valid JSON string, got {body!r}. Original error:\n * {error}"
-                ) from None
-        if not isinstance(body, dict):
-            raise TypeError(f"Body expected dictionary, got {type(body).__name__}.")
         obstacle = self._updraft_obstacle()
         if obstacle is not None:
             raise ValueError(f"SlackWebhookHook does not run on this worker: it {obstacle}")
         from updraft_toolsets import jsonable
 
         message = {
-            "body": jsonable(body),
+            "body": jsonable(_message(body)),
             "headers": jsonable(headers or {}),
             "timeout": self.timeout,
             "proxy": self.proxy,
         }
         response = WebhookResponse(ask("slack", self.slack_webhook_conn_id, message=message))
-        if response.status_code != 200:
-            raise AirflowException(
-                f"Response body: {response.body!r}, Status Code: {response.status_code}. "
-                "See: https://api.slack.com/messaging/webhooks#handling_errors"
-            )
-        return response
+        if response.status_code == 200:
+            return response
+        from airflow.sdk.exceptions import AirflowException
+
+        raise AirflowException(
+            f"Slack did not take the message and answered {response.status_code} with {response.body!r}, which "
+            "https://api.slack.com/messaging/webhooks#handling_errors explains"
+        )
 
     def send(
         self,
@@ -147,3 +136,18 @@ class SlackWebhookHook(BaseHook):
 
     client = property(not_here("hands out a client of slack_sdk"))
     get_conn = get_async_client = not_here("hands out a client of slack_sdk")
+
+
+def _message(given):
+    """A message that was given as an object, or as its text."""
+    import json
+
+    try:
+        message = json.loads(given) if isinstance(given, str) else given
+    except ValueError as error:
+        from airflow.sdk.exceptions import AirflowException
+
+        raise AirflowException(f"the message {given!r} is not JSON: {error}") from None
+    if isinstance(message, dict):
+        return message
+    raise TypeError(f"a message must be a JSON object, and this is a {type(message).__name__}")

@@ -107,15 +107,12 @@ class SmtpHook(BaseHook):
 
 def _addresses(given):
     if isinstance(given, str):
-        import re
-
-        return re.split(r"\s*[,;]\s*", given)
-    if not isinstance(given, Iterable):
-        raise TypeError(f"Unexpected argument type: Received '{type(given).__name__}'.")
-    given = list(given)
-    if not all(isinstance(item, str) for item in given):
-        raise TypeError("The items in your iterable must be strings.")
-    return given
+        return [part.strip() for part in given.replace(";", ",").split(",")]
+    addresses = list(given) if isinstance(given, Iterable) else [given]
+    for address in addresses:
+        if not isinstance(address, str):
+            raise TypeError(f"a mail's address must be text, and {address!r} is a {type(address).__name__}")
+    return addresses
 
 
 def _attachment(path):

@@ -124,25 +124,22 @@ class S3Hook(BaseHook):
 
         :param s3url: The URL, of the form s3://bucket/key or https://bucket.s3.region.amazonaws.com/key.
         """
-        form = (
+        url = urlsplit(s3url, allow_fragments=False)
+        if url.netloc and url.scheme in ("s3", "s3a", "s3n"):
+            return url.netloc, url.path.lstrip("/")
+        if url.scheme == "https":
+            # A key may hold a question mark.
+            below = s3url.partition("//")[2].partition("/")[2]
+            labels = url.netloc.split(".")
+            if labels[0] == "s3":
+                bucket, _, key = below.partition("/")
+                return bucket, key
+            if labels[1:2] == ["s3"]:
+                return labels[0], below
+        raise S3HookUriParseFailure(
             "Please provide a bucket name using a valid format of the form: S3://bucket-name/key-name or "
             f'https://bucket-name.s3.region-code.amazonaws.com/key-name but provided: "{s3url}"'
         )
-        scheme, _, rest = s3url.partition("//")
-        if re.match(r"s3[na]?:", scheme, re.IGNORECASE):
-            url = urlsplit(s3url, allow_fragments=False)
-            if not url.netloc:
-                raise S3HookUriParseFailure(form)
-            return url.netloc, url.path.lstrip("/")
-        if scheme == "https:":
-            host, _, path = rest.partition("/")
-            labels = host.split(".")
-            if labels[0] == "s3":
-                bucket, _, key = path.partition("/")
-                return bucket, key
-            if len(labels) > 1 and labels[1] == "s3":
-                return labels[0], path
-        raise S3HookUriParseFailure(form)
 
     @staticmethod
     def get_s3_bucket_key(
@@ -155,15 +152,9 @@ class S3Hook(BaseHook):
         :param bucket_param_name: What the caller's argument for the bucket is called.
         :param key_param_name: What the caller's argument for the key is called.
         """
-        if bucket is None:
-            return S3Hook.parse_s3_url(key)
-        url = urlsplit(key)
-        if url.scheme or url.netloc:
-            raise TypeError(
-                f"If `{bucket_param_name}` is provided, {key_param_name} should be a relative path from root level, "
-                "rather than a full s3:// url"
-            )
-        return bucket, key
+        if bucket is not None and any(urlsplit(key)[:2]):
+            raise TypeError(f"{key_param_name} is a full URL: leave {bucket_param_name} out, or give the key alone")
+        return S3Hook.parse_s3_url(key) if bucket is None else (bucket, key)
 
     def check_for_bucket(self, bucket_name: str | None = None) -> bool:
         """Say whether a bucket is there and may be listed.
@@ -184,10 +175,12 @@ class S3Hook(BaseHook):
         :param delimiter: What ends a level, usually a slash.
         :param bucket_name: The bucket.
         """
-        if not prefix.endswith(delimiter):
-            prefix += delimiter
-        above = re.split(rf"(\w+[{delimiter}])$", prefix, maxsplit=1)[0]
-        return prefix in self.list_prefixes(bucket_name, above, delimiter)
+        stem = prefix.removesuffix(delimiter)
+        whole = stem + delimiter
+        # A level may begin at any sign that belongs to no word.
+        last_word = re.search(r"\w+\Z", stem)
+        above = stem[: last_word.start()] if last_word else whole
+        return whole in self.list_prefixes(bucket_name, above, delimiter)
 
     def list_prefixes(
         self,
@@ -378,9 +371,7 @@ class S3Hook(BaseHook):
         """
         data = string_data.encode(encoding or "utf-8")
         if compression not in (None, "gzip"):
-            raise NotImplementedError(
-                f"Received {compression} compression type. String can currently be compressed in ['gzip'] only."
-            )
+            raise NotImplementedError(f"compression is {compression}, and can be gzip or left out")
         if compression == "gzip":
             import gzip
 

@@ -91,12 +91,8 @@ class DbApiHook(BaseHook):
         super().__init__()
         if not self.conn_name_attr:
             raise Exception("conn_name_attr is not defined")
-        if len(args) == 1:
-            setattr(self, self.conn_name_attr, args[0])
-        elif self.conn_name_attr not in kwargs:
-            setattr(self, self.conn_name_attr, self.default_conn_name)
-        else:
-            setattr(self, self.conn_name_attr, kwargs[self.conn_name_attr])
+        named = kwargs.get(self.conn_name_attr, self.default_conn_name)
+        setattr(self, self.conn_name_attr, args[0] if len(args) == 1 else named)
         self.schema = schema
         self.log_sql = log_sql
 

@@ -45,7 +45,7 @@ class GCSHook(BaseHook):
     def _head(self, bucket_name, object_name):
         found = self._bucket(bucket_name).head(object_name)
         if found is None:
-            raise ValueError(f"Object ({object_name}) not found in Bucket ({bucket_name})")
+            raise ValueError(f"there is no gs://{bucket_name}/{object_name}")
         return found
 
     def list(
@@ -169,12 +169,11 @@ class GCSHook(BaseHook):
         :param user_project: The project that pays for the requests.
         """
         if filename and data is not None:
-            raise ValueError("'filename' and 'data' parameter provided. Please specify a single parameter, "
-                             "either 'filename' for local file uploads or 'data' for file content uploads.")
+            raise ValueError("upload was given a filename and data: leave the filename out")
         if filename or cache_control:
             raise ValueError(f"{'filename' if filename else 'cache_control'} is not supported on this worker")
         if data is None:
-            raise ValueError("'filename' and 'data' parameter missing. One is required to upload to gcs.")
+            raise ValueError("upload was given no data")
         if isinstance(data, str):
             data = data.encode(encoding)
         if gzip:
@@ -183,7 +182,7 @@ class GCSHook(BaseHook):
             data = packing.compress(data)
         content_type = mime_type or "text/plain"
         self._bucket(bucket_name, user_project).write(object_name, data, True, content_type, metadata)
-        self.log.info("Data stream uploaded to %s in %s bucket", object_name, bucket_name)
+        self.log.info("Wrote gs://%s/%s", bucket_name, object_name)
 
     def copy(
         self,
@@ -199,23 +198,14 @@ class GCSHook(BaseHook):
         :param destination_bucket: The bucket to copy to, the same when nothing is said.
         :param destination_object: The name of the copy, the same when nothing is said.
         """
-        destination_bucket = destination_bucket or source_bucket
-        destination_object = destination_object or source_object
-        if (source_bucket, source_object) == (destination_bucket, destination_object):
-            raise ValueError(
-                "Either source/destination bucket or source/destination object must be different, not both the same: "
-                f"bucket={source_bucket}, object={source_object}"
-            )
-        if not source_bucket or not source_object:
-            raise ValueError("source_bucket and source_object cannot be empty.")
-        self._bucket(source_bucket).copy(source_object, f"gs://{destination_bucket}", destination_object)
-        self.log.info(
-            "Object %s in bucket %s copied to object %s in bucket %s",
-            source_object,
-            source_bucket,
-            destination_object,
-            destination_bucket,
-        )
+        for name, value in (("source_bucket", source_bucket), ("source_object", source_object)):
+            if not value:
+                raise ValueError(f"{name} is empty: name what is to be copied")
+        into, name = destination_bucket or source_bucket, destination_object or source_object
+        if into == source_bucket and name == source_object:
+            raise ValueError(f"gs://{into}/{name} would be copied onto itself: name another bucket or another object")
+        self._bucket(source_bucket).copy(source_object, f"gs://{into}", name)
+        self.log.info("Copied gs://%s/%s to gs://%s/%s", source_bucket, source_object, into, name)
 
     def delete(self, bucket_name: str, object_name: str, ignore_error: bool = False) -> None:
         """Delete an object.
@@ -227,9 +217,9 @@ class GCSHook(BaseHook):
         bucket = self._bucket(bucket_name)
         if bucket.head(object_name) is not None:
             bucket.delete([object_name])
-            self.log.info("Blob %s deleted.", object_name)
+            self.log.info("Deleted gs://%s/%s", bucket_name, object_name)
             return
-        self.log.warning("Blob %s in bucket %s does not exist.", object_name, bucket_name)
+        self.log.warning("There is no gs://%s/%s to delete", bucket_name, object_name)
         if not ignore_error:
             raise NotFound(bucket_name, object_name)
 

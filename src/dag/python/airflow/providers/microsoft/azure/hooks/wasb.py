@@ -190,7 +190,7 @@ class WasbHook(BaseHook):
         """
         self._plain(kwargs)
         self._container(container_name).delete(blobs)
-        self.log.info("Deleted blobs: %s", blobs)
+        self.log.info("Deleted from %s: %s", container_name, ", ".join(map(str, blobs)))
 
     def copy_blobs(
         self,
@@ -228,14 +228,15 @@ class WasbHook(BaseHook):
         """
         from airflow.sdk.exceptions import AirflowException
 
+        found = [blob_name]
         if is_prefix:
-            blobs = self.get_blobs_list(container_name, blob_name, delimiter=delimiter, **kwargs)
-        else:
-            blobs = [blob_name] if self.check_for_blob(container_name, blob_name) else []
-        if not blobs and not ignore_if_missing:
-            raise AirflowException(f"Blob(s) not found: {blob_name}")
-        if blobs:
-            self.delete_blobs(container_name, *blobs)
+            found = self.get_blobs_list(container_name, blob_name, delimiter=delimiter, **kwargs)
+        elif not self.check_for_blob(container_name, blob_name):
+            found.clear()
+        if found:
+            self.delete_blobs(container_name, *found)
+        elif not ignore_if_missing:
+            raise AirflowException(f"the container {container_name} has no blob {blob_name!r} to delete")
 
     get_conn = not_here("hands out a client of the Azure library")
     blob_service_client = property(get_conn)
