@@ -48,28 +48,37 @@ pub fn validate(raw: &str, schema: &Value) -> Result<Map<String, Value>, Invalid
     }
 }
 
-/// The items as the model sees them. `input` is the whole argument object for a missing field, so it is shown once:
-/// among the items at the top level, a later one whose input equals the first one's leaves it out.
+/// The items as the model sees them.
 fn items_as_json(items: Vec<ErrorItem>) -> Value {
+    let items = items.into_iter().map(|item| {
+        json!({ "type": item.kind, "loc": item.loc, "msg": item.message, "input": item.input })
+    });
+    show_input_once(items.collect())
+}
+
+/// Error items as the model sees them. `input` is the whole argument object for a missing field, so it is shown once:
+/// among the items at the top level, a later one whose input equals the first one's leaves it out.
+#[must_use]
+pub fn show_input_once(mut items: Vec<Value>) -> Value {
     let mut shown: Option<Value> = None;
-    items
-        .into_iter()
-        .map(|item| {
-            let mut entry = Map::new();
-            entry.insert("type".to_owned(), item.kind.into());
-            let top_level = item.loc.len() <= 1;
-            entry.insert("loc".to_owned(), Value::Array(item.loc));
-            entry.insert("msg".to_owned(), item.message.into());
-            let repeated = top_level && shown.as_ref() == Some(&item.input);
-            if top_level && shown.is_none() {
-                shown = Some(item.input.clone());
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        let depth = item
+            .get("loc")
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        if depth > 1 {
+            continue;
+        }
+        let input = item.get("input").cloned().unwrap_or_default();
+        match &shown {
+            Some(first) if *first == input => {
+                item.shift_remove("input");
             }
-            if !repeated {
-                entry.insert("input".to_owned(), item.input);
-            }
-            Value::Object(entry)
-        })
-        .collect()
+            Some(_) => {}
+            None => shown = Some(input),
+        }
+    }
+    Value::Array(items)
 }
 
 /// How close an input was to what the schema asks for; a union takes its closest member.

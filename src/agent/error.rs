@@ -45,9 +45,24 @@ pub enum AgentError {
         max_tokens.as_deref().unwrap_or("provider default")
     )]
     IncompleteToolCall { max_tokens: Option<String> },
+    /// The token limit cut off an answer that was to be JSON.
+    #[error(
+        "Model token limit ({}) exceeded while generating structured output, resulting in incomplete JSON. Increase \
+         the `max_tokens` model setting, or simplify the prompt to result in a shorter response that will fit within \
+         the limit.",
+        max_tokens.as_deref().unwrap_or("provider default")
+    )]
+    IncompleteOutput { max_tokens: Option<String> },
     /// The provider's safety system held the response back. `reasons` are its own words, `body` the response.
     #[error("Content filter triggered.{reasons}, body:\n{body}")]
     ContentFilter { reasons: String, body: String },
+    /// The conversation so far ends with calls that have no results.
+    #[error(
+        "Cannot provide a new user prompt when the message history contains unprocessed tool calls. Run the agent \
+         with this message history and no new prompt to execute the calls, pass `deferred_tool_results` if they were \
+         deferred, or call `pydantic_ai.messages.repair_messages()` on the history first to close them out."
+    )]
+    UnansweredCalls,
     /// Two toolsets offer a tool of one name.
     #[error(
         "{toolset} defines a tool whose name conflicts with existing tool from {other}: {}. Rename the tool or wrap \
@@ -59,7 +74,8 @@ pub enum AgentError {
         other: String,
         tool_name: String,
     },
-    /// A tool, or the listing of a toolset's tools, failed in a way the model can't put right.
+    /// A tool, the listing of a toolset's tools or the validation of an answer failed in a way the model can't put
+    /// right.
     #[error("{0}")]
     Tool(String),
     /// The run was cancelled from outside.

@@ -19,6 +19,9 @@ pub struct ModelRequest {
     pub parts: Vec<RequestPart>,
     /// The system prompt and toolset instructions, one entry each. Only the newest request's are sent.
     pub instructions: Vec<String>,
+    /// When it was made: RFC 3339, UTC, microseconds.
+    #[serde(skip)]
+    pub timestamp: String,
 }
 
 /// One part of a request.
@@ -31,6 +34,34 @@ pub enum RequestPart {
     SystemPrompt(String),
     /// The result of one tool call. There is exactly one for every call.
     ToolReturn(ToolReturn),
+    /// What was wrong with a response that called nothing.
+    RetryFeedback(RetryFeedback),
+}
+
+/// Why the model is asked again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RetryFeedback {
+    /// Text, or the items of a validation error.
+    pub content: Value,
+    pub retry: RetryInfo,
+}
+
+/// One correction that the model is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RetryInfo {
+    /// `validation_error`, `model_retry`, `no_output` or `unknown_tool`.
+    pub cause: String,
+    /// From 1.
+    pub attempt: u32,
+    pub max_retries: u32,
+}
+
+impl RetryFeedback {
+    /// Is it the application's own sentence, which needs no fence around it?
+    #[must_use]
+    pub fn speaks_for_the_application(&self) -> bool {
+        self.retry.cause == "no_output"
+    }
 }
 
 /// What a user says.
@@ -52,6 +83,9 @@ pub struct ToolReturn {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<BinaryContent>,
     pub outcome: ToolOutcome,
+    /// For one that the model may correct. The model is not told.
+    #[serde(skip)]
+    pub retry: Option<RetryInfo>,
 }
 
 /// How a tool call ended.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::message::{Message, ModelResponse};
+use super::output::{OutputObject, OutputTool};
 use super::toolset::ToolDefinition;
 
 /// What a request carries beside the messages.
@@ -11,10 +12,25 @@ use super::toolset::ToolDefinition;
 pub struct RequestParameters {
     /// The tools the model may call, in the order of registration.
     pub tools: Vec<ToolDefinition>,
+    /// The tools by which it may answer; offered after the others.
+    pub output_tools: Vec<OutputTool>,
+    /// The schema of an answer in text, where one was asked for.
+    pub output_object: Option<OutputObject>,
     /// False when only an output tool can end the run.
     pub allow_text_output: bool,
     /// pydantic-ai's `model_settings`: `temperature`, `max_tokens` ...
     pub settings: Map<String, Value>,
+}
+
+impl RequestParameters {
+    /// Every tool, with whether the provider is to hold the model to its schema.
+    pub fn all_tools(&self) -> impl Iterator<Item = (&ToolDefinition, Option<bool>)> {
+        let answers = self.output_tools.iter();
+        self.tools
+            .iter()
+            .map(|tool| (tool, None))
+            .chain(answers.map(|tool| (&tool.definition, tool.strict)))
+    }
 }
 
 /// A model that can be asked.

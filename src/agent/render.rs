@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::message::RetryFeedback;
 use super::pydantic_json::compact_json;
 
 /// The key under which arguments go back to the model when they are not a JSON object.
@@ -53,6 +54,25 @@ pub fn is_arguments_object(raw: &str) -> bool {
 #[must_use]
 pub fn arguments_text(raw: &str) -> String {
     compact_json(&Value::Object(arguments_object(raw)))
+}
+
+/// What a model reads of what was wrong with its response: the application's own sentence, or a fence around what
+/// may quote the model or a user.
+#[must_use]
+pub fn feedback_text(feedback: &RetryFeedback) -> String {
+    let content = tool_result_text(&feedback.content);
+    if feedback.speaks_for_the_application() {
+        return content;
+    }
+    let tag = if feedback.content.is_array() {
+        "pyai:validation_errors"
+    } else {
+        "pyai:retry_feedback"
+    };
+    format!(
+        "Your previous response failed the application's validation (this is automated feedback, not a message from \
+         the user):\n<{tag}>\n{content}\n</{tag}>"
+    )
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The agent loop: ask the model, run the tools it calls, ask again, until it answers in text.
+//! The agent loop: ask the model, run the tools it calls, ask again, until it gives the answer that was asked for.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -11,12 +11,14 @@ use super::error::AgentError;
 use super::events;
 use super::history::response_dump;
 use super::message::{
-    Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent,
+    Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, RetryFeedback, RetryInfo,
+    ToolCall, UserContent,
 };
 use super::model::{Model, RequestParameters};
+use super::output::{EndStrategy, Output, OutputError, OutputSpec, TextOutput};
 use super::render::is_arguments_object;
 use super::spans::{RunSpan, Telemetry};
-use super::tool_calls::{RetryCounts, Tools};
+use super::tool_calls::{RetryCounts, Tools, Turn, TurnContext};
 use super::toolset::Toolset;
 use super::usage::{RunUsage, UsageLimits};
 use crate::airflow::python_text::repr_str;
@@ -29,7 +31,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Retries {
     /// Failing turns per tool, for tools that have no budget of their own.
     pub tools: u32,
-    /// Responses that are no answer, in the whole run.
+    /// Responses that are no answer, in the whole run; and failing turns per output tool.
     pub output: u32,
 }
 
@@ -55,6 +57,9 @@ pub struct Agent {
     pub settings: Map<String, Value>,
     pub retries: Retries,
     pub limits: UsageLimits,
+    /// What it must answer with.
+    pub output: OutputSpec,
+    pub end_strategy: EndStrategy,
 }
 
 /// What one run starts from.
@@ -76,7 +81,7 @@ pub struct RunInput {
 
 /// How a run ended. Usage and messages are there however it ended.
 pub struct RunOutcome {
-    pub output: Result<String, AgentError>,
+    pub output: Result<Output, AgentError>,
     /// `RunInput::usage` and what this run added.
     pub usage: RunUsage,
     /// The history and everything this run said and heard.
@@ -181,14 +186,20 @@ impl Agent {
         state: &mut State,
         span: &RunSpan,
         ids: Ids<'_>,
-    ) -> Result<String, AgentError> {
+    ) -> Result<Output, AgentError> {
+        if let Some(Message::Response(last)) = state.messages.last()
+            && !Said::by(last).calls.is_empty()
+        {
+            return Err(AgentError::UnansweredCalls);
+        }
         self.open().await?;
         let mut next = vec![RequestPart::UserPrompt(prompt)];
         loop {
-            let tools = Tools::collect(&self.toolsets).await?;
+            let tools = Tools::collect(&self.toolsets, &self.output.tools).await?;
             state.messages.push(Message::Request(ModelRequest {
                 parts: std::mem::take(&mut next),
                 instructions: self.instruction_parts().await?,
+                timestamp: now(),
             }));
             self.limits.check_before_request(&state.usage)?;
             state.turn += 1;
@@ -201,43 +212,140 @@ impl Agent {
             self.limits
                 .check_after_response(&state.usage, response.usage.input_tokens)?;
 
-            match Answer::of(&response) {
-                Answer::Calls(calls) => {
-                    check_unique_ids(&calls)?;
-                    self.limits
-                        .check_before_tool_calls(&state.usage, calls.len() as u64)?;
-                    let prepared = tools
-                        .prepare(&calls, &state.retries, self.retries.tools, span)
-                        .await
-                        .map_err(|error| self.cut_off(&response).unwrap_or(error))?;
-                    next = tools
-                        .run(
-                            prepared,
-                            &mut state.retries,
-                            &mut state.usage,
-                            state.turn,
-                            span,
-                        )
-                        .await?;
+            let Said { text, calls } = Said::by(&response);
+            if !calls.is_empty() {
+                let (parts, output) = self
+                    .run_calls(&response, &text, &calls, &tools, state, span)
+                    .await?;
+                if let Some(output) = output {
+                    // Without it the history would end with calls that nobody answered.
+                    state.messages.push(Message::Request(ModelRequest {
+                        parts,
+                        instructions: Vec::new(),
+                        timestamp: now(),
+                    }));
+                    return Ok(output);
                 }
-                Answer::Text(text) => return Ok(text),
-                Answer::Nothing => {
-                    self.refuse_hopeless(&response, ids)?;
-                    state.output_retries += 1;
-                    if state.output_retries > self.retries.output {
-                        return Err(AgentError::OutputRetriesExceeded {
-                            max_retries: self.retries.output,
-                        });
+                next = parts;
+                continue;
+            }
+            if text.is_empty() {
+                self.refuse_hopeless(&response, ids)?;
+                if self.output.allows_none {
+                    return Ok(Output::Nothing);
+                }
+            } else {
+                match self.read_text(&text).await {
+                    Some(Ok(output)) => return Ok(output),
+                    Some(Err(error)) => {
+                        self.refuse_cut_off_json(&response, &error)?;
+                        let (content, cause) = error.feedback().map_err(AgentError::Tool)?;
+                        next = vec![self.ask_again(content, cause, state, &response)?];
+                        continue;
                     }
-                    let reminder = if tools.is_empty() {
-                        "Please return text."
-                    } else {
-                        "Please return text or call a tool."
-                    };
-                    next = vec![RequestPart::SystemPrompt(reminder.to_owned())];
+                    None => {}
                 }
             }
+            let reminder = self.reminder(&tools).into();
+            next = vec![self.ask_again(reminder, "no_output", state, &response)?];
         }
+    }
+
+    /// The results of a response's calls, and the answer if it is among them.
+    async fn run_calls(
+        &self,
+        response: &ModelResponse,
+        text: &str,
+        calls: &[ToolCall],
+        tools: &Tools<'_>,
+        state: &mut State,
+        span: &RunSpan,
+    ) -> Result<(Vec<RequestPart>, Option<Output>), AgentError> {
+        let max_tokens = self.max_tokens();
+        let context = TurnContext {
+            tools,
+            output: &self.output,
+            retries: self.retries,
+            turn: state.turn,
+            span,
+            cut_off: is_cut_off(response).then_some(&max_tokens),
+        };
+        let functions = calls.iter().filter(|call| context.is_function(call));
+        let functions = functions.count();
+        if functions > 0 {
+            self.limits
+                .check_before_tool_calls(&state.usage, functions as u64)?;
+        }
+        // Text that was asked for as JSON, and is it, was meant as the answer.
+        let mut answer = None;
+        if self.end_strategy == EndStrategy::Early
+            && self.output.text == TextOutput::Structured
+            && functions == calls.len()
+            && !text.is_empty()
+        {
+            answer = self.read_text(text).await.and_then(Result::ok);
+        }
+        let turn = Turn::new(context, &mut state.retries, &mut state.usage);
+        let end = turn.run(calls, self.end_strategy, answer).await?;
+        state.output_retries += end.refused_outputs;
+        Ok((end.parts, end.output))
+    }
+
+    /// The answer in a text; `None` when text is no answer.
+    async fn read_text(&self, text: &str) -> Option<Result<Output, OutputError>> {
+        match (self.output.text, &self.output.validator) {
+            (TextOutput::Plain, _) => Some(Ok(Output::Text(text.to_owned()))),
+            (TextOutput::Refused, _) | (_, None) => None,
+            (TextOutput::Function | TextOutput::Structured, Some(validator)) => {
+                Some(validator.validate(None, text).await.map(Output::Validated))
+            }
+        }
+    }
+
+    /// What the model is told when a response was no answer.
+    ///
+    /// # Errors
+    /// It was told so often enough.
+    fn ask_again(
+        &self,
+        content: Value,
+        cause: &str,
+        state: &mut State,
+        response: &ModelResponse,
+    ) -> Result<RequestPart, AgentError> {
+        state.output_retries += 1;
+        if state.output_retries > self.retries.output {
+            return Err(if is_cut_off(response) {
+                AgentError::IncompleteToolCall {
+                    max_tokens: self.max_tokens(),
+                }
+            } else {
+                AgentError::OutputRetriesExceeded {
+                    max_retries: self.retries.output,
+                }
+            });
+        }
+        Ok(RequestPart::RetryFeedback(RetryFeedback {
+            content,
+            retry: RetryInfo {
+                cause: cause.to_owned(),
+                attempt: state.output_retries,
+                max_retries: self.retries.output,
+            },
+        }))
+    }
+
+    fn reminder(&self, tools: &Tools<'_>) -> String {
+        let mut ways = Vec::new();
+        if self.output.text != TextOutput::Refused {
+            ways.push("return text");
+        }
+        if !self.output.tools.is_empty() {
+            ways.push("include your response in a tool call");
+        } else if !tools.is_empty() {
+            ways.push("call a tool");
+        }
+        format!("Please {}.", ways.join(" or "))
     }
 
     async fn ask(
@@ -246,9 +354,16 @@ impl Agent {
         tools: &Tools<'_>,
         span: &RunSpan,
     ) -> Result<ModelResponse, AgentError> {
+        let output = &self.output;
         let parameters = RequestParameters {
             tools: tools.definitions(),
-            allow_text_output: true,
+            output_tools: output.tools.clone(),
+            output_object: output.object.clone(),
+            allow_text_output: match output.text {
+                TextOutput::Plain | TextOutput::Function => true,
+                TextOutput::Structured => output.tools.is_empty(),
+                TextOutput::Refused => false,
+            },
             settings: self.settings.clone(),
         };
         events::model_request(state.turn, self.model.name());
@@ -296,14 +411,19 @@ impl Agent {
         set.map(ToString::to_string)
     }
 
-    /// Was the response cut off within a tool call? Then that, and not the call, is what is wrong.
-    fn cut_off(&self, response: &ModelResponse) -> Option<AgentError> {
-        let Some(ResponsePart::ToolCall(call)) = response.parts.last() else {
-            return None;
-        };
-        let cut =
-            response.finish_reason.as_deref() == Some("length") && !is_arguments_object(&call.args);
-        cut.then(|| AgentError::IncompleteToolCall {
+    /// JSON that the token limit cut off: with the same limit the model could only be cut off again.
+    fn refuse_cut_off_json(
+        &self,
+        response: &ModelResponse,
+        error: &OutputError,
+    ) -> Result<(), AgentError> {
+        let cut = response.finish_reason.as_deref() == Some("length")
+            && self.output.text == TextOutput::Structured
+            && error.is_incomplete_json();
+        if !cut {
+            return Ok(());
+        }
+        Err(AgentError::IncompleteOutput {
             max_tokens: self.max_tokens(),
         })
     }
@@ -329,54 +449,40 @@ struct Ids<'a> {
     conversation_id: &'a str,
 }
 
-/// What a response comes to.
-enum Answer {
-    /// Text beside calls is commentary: the calls are made and the run goes on.
-    Calls(Vec<ToolCall>),
-    /// White space is an answer too.
-    Text(String),
-    /// No parts, or nothing but empty text and thinking.
-    Nothing,
+/// What a response says.
+struct Said {
+    /// Beside calls it is commentary.
+    text: String,
+    calls: Vec<ToolCall>,
 }
 
-impl Answer {
-    fn of(response: &ModelResponse) -> Self {
-        let mut text = String::new();
-        let mut calls = Vec::new();
+impl Said {
+    fn by(response: &ModelResponse) -> Self {
+        let mut said = Self {
+            text: String::new(),
+            calls: Vec::new(),
+        };
         for part in &response.parts {
             match part {
-                ResponsePart::Text(piece) => text.push_str(piece),
-                ResponsePart::ToolCall(call) => calls.push(call.clone()),
+                ResponsePart::Text(piece) => said.text.push_str(piece),
+                ResponsePart::ToolCall(call) => said.calls.push(call.clone()),
                 ResponsePart::Thinking(_) => {}
             }
         }
-        if !calls.is_empty() {
-            Self::Calls(calls)
-        } else if text.is_empty() {
-            Self::Nothing
-        } else {
-            Self::Text(text)
-        }
+        said
     }
 }
 
-/// Results are matched to calls by id, so two calls with one id can't both be answered.
-fn check_unique_ids(calls: &[ToolCall]) -> Result<(), AgentError> {
-    let mut seen = HashSet::new();
-    let mut duplicates: Vec<String> = Vec::new();
-    for call in calls {
-        let id = &call.tool_call_id;
-        if !seen.insert(id) && !duplicates.contains(id) {
-            duplicates.push(id.clone());
-        }
-    }
-    if duplicates.is_empty() {
-        Ok(())
-    } else {
-        Err(AgentError::DuplicateToolCallIds {
-            tool_call_ids: duplicates,
-        })
-    }
+/// Was the response cut off within a tool call?
+fn is_cut_off(response: &ModelResponse) -> bool {
+    let Some(ResponsePart::ToolCall(call)) = response.parts.last() else {
+        return false;
+    };
+    response.finish_reason.as_deref() == Some("length") && !is_arguments_object(&call.args)
+}
+
+fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 /// ` Finish reason: '...'. Refusal: '...'`: what the provider said about a filtered response.

@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use super::error::AgentError;
 use super::message::{Message, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent};
 use super::model::{Model, ModelError, RequestParameters};
-use super::render::{arguments_text, tool_result_text};
+use super::output::{ObjectMode, Output};
+use super::render::{arguments_text, feedback_text, tool_result_text};
+use super::toolset::ToolDefinition;
 use super::usage::RunUsage;
 
 /// The name under which pydantic-ai's spans are known to dashboards.
@@ -107,7 +109,7 @@ impl RunSpan {
 
     pub(super) fn end(
         &self,
-        output: &Result<String, AgentError>,
+        output: &Result<Output, AgentError>,
         messages: &[Message],
         usage: &RunUsage,
     ) {
@@ -136,7 +138,14 @@ impl RunSpan {
             ),
         ]);
         match output {
-            Ok(text) if content => span.set_attribute(KeyValue::new("final_result", text.clone())),
+            Ok(output) if content => {
+                let text = match output {
+                    Output::Text(text) => text.clone(),
+                    Output::Validated(output) => output.json.to_string(),
+                    Output::Nothing => Value::Null.to_string(),
+                };
+                span.set_attribute(KeyValue::new("final_result", text));
+            }
             Ok(_) => {}
             Err(error) => fail(
                 &inner.context,
@@ -177,7 +186,7 @@ impl RunSpan {
             attributes.push(KeyValue::new("server.address", host));
             attributes.push(KeyValue::new("server.port", i64::from(port)));
         }
-        if !parameters.tools.is_empty() {
+        if parameters.all_tools().next().is_some() {
             attributes.push(KeyValue::new(
                 "gen_ai.tool.definitions",
                 tools_json(parameters).to_string(),
@@ -294,7 +303,7 @@ pub(super) struct ToolAttempt {
     /// From 1.
     pub(super) attempt: u32,
     pub(super) max_retries: u32,
-    pub(super) cause: Option<&'static str>,
+    pub(super) cause: &'static str,
 }
 
 /// An `execute_tool` span under way.
@@ -313,18 +322,13 @@ impl ToolSpan {
         let Some((context, capture)) = &self.0 else {
             return;
         };
-        let cause = attempt.cause.unwrap_or(if content.is_array() {
-            "validation_error"
-        } else {
-            "model_retry"
-        });
         context.span().set_attributes([
             KeyValue::new("pydantic_ai.tool.retry.attempt", i64::from(attempt.attempt)),
             KeyValue::new(
                 "pydantic_ai.tool.retry.max_retries",
                 i64::from(attempt.max_retries),
             ),
-            KeyValue::new("pydantic_ai.tool.retry.cause", cause),
+            KeyValue::new("pydantic_ai.tool.retry.cause", attempt.cause),
         ]);
         let text = tool_result_text(content);
         if *capture {
@@ -362,10 +366,12 @@ fn error_class(error: &AgentError) -> &'static str {
         | AgentError::OutputRetriesExceeded { .. }
         | AgentError::DuplicateToolCallIds { .. } => "UnexpectedModelBehavior",
         AgentError::Model(_) => "ModelAPIError",
-        AgentError::OutputTokenLimitExceeded { .. } => "OutputTokenLimitExceeded",
+        AgentError::OutputTokenLimitExceeded { .. } | AgentError::IncompleteOutput { .. } => {
+            "OutputTokenLimitExceeded"
+        }
         AgentError::IncompleteToolCall { .. } => "IncompleteToolCall",
         AgentError::ContentFilter { .. } => "ContentFilterError",
-        AgentError::ToolNameConflict { .. } => "UserError",
+        AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
         AgentError::Tool(_) => "Exception",
         AgentError::Cancelled => "CancelledError",
     }
@@ -425,9 +431,8 @@ fn request_settings(settings: &Map<String, Value>) -> Vec<KeyValue> {
 
 fn tools_json(parameters: &RequestParameters) -> Value {
     parameters
-        .tools
-        .iter()
-        .map(|tool| {
+        .all_tools()
+        .map(|(tool, _)| {
             json!({
                 "type": "function", "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters,
@@ -437,18 +442,24 @@ fn tools_json(parameters: &RequestParameters) -> Value {
 }
 
 fn request_parameters_json(parameters: &RequestParameters) -> Value {
-    let tools: Vec<Value> = parameters
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({
-                "name": tool.name, "parameters_json_schema": tool.parameters,
-                "description": tool.description, "sequential": tool.sequential, "kind": "function",
-            })
+    let tool_json = |tool: &ToolDefinition, kind: &str| {
+        json!({
+            "name": tool.name, "parameters_json_schema": tool.parameters,
+            "description": tool.description, "sequential": tool.sequential, "kind": kind,
         })
-        .collect();
+    };
+    let functions = parameters.tools.iter();
+    let outputs = parameters.output_tools.iter();
+    let mode = match &parameters.output_object {
+        Some(object) if object.mode == ObjectMode::Native => "native",
+        Some(_) => "prompted",
+        None if parameters.output_tools.is_empty() => "text",
+        None => "tool",
+    };
     json!({
-        "function_tools": tools, "output_mode": "text", "output_tools": [],
+        "function_tools": functions.map(|tool| tool_json(tool, "function")).collect::<Vec<_>>(),
+        "output_mode": mode,
+        "output_tools": outputs.map(|tool| tool_json(&tool.definition, "output")).collect::<Vec<_>>(),
         "allow_text_output": parameters.allow_text_output,
     })
 }
@@ -480,6 +491,15 @@ fn messages_json(messages: &[Message], content: bool) -> Value {
 fn request_part_json(part: &RequestPart, content: bool) -> (&'static str, Vec<Value>) {
     match part {
         RequestPart::SystemPrompt(text) => ("system", vec![text_json(text, content)]),
+        RequestPart::RetryFeedback(feedback) => {
+            let role = if feedback.speaks_for_the_application() {
+                "system"
+            } else {
+                "user"
+            };
+            let text = feedback_text(feedback);
+            (role, vec![text_json(&text, content)])
+        }
         RequestPart::UserPrompt(UserContent::Text(text)) => {
             ("user", vec![text_json(text, content)])
         }

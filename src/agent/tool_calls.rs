@@ -1,4 +1,4 @@
-//! The tool calls of one turn: parallel up to the barriers, one result each, in the order of the calls.
+//! The tool calls of one turn: parallel up to the barriers, one result each; and which of them ends the run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,12 +11,24 @@ use serde_json::{Map, Value};
 use super::binary_content::ToolOutput;
 use super::error::AgentError;
 use super::events;
-use super::message::{RequestPart, ToolCall, ToolOutcome, ToolReturn};
+use super::message::{RequestPart, RetryInfo, ToolCall, ToolOutcome, ToolReturn};
+use super::output::{EndStrategy, Output, OutputSpec, OutputTool};
 use super::render::tool_result_text;
+use super::run::Retries;
 use super::spans::{RunSpan, ToolAttempt, ToolSpan};
 use super::toolset::{ToolDefinition, ToolError, Toolset};
 use super::usage::RunUsage;
 use crate::airflow::python_text::repr_str;
+
+/// What stands in the history as the result of a call that was not made, or of an output tool.
+const FINAL_RESULT: &str = "Final result processed.";
+const RETRY_WINS: &str =
+    "Output not used as the final result - addressing tool retries from this round first.";
+const OUTPUT_TOO_LATE: &str = "Output tool not used - a final result was already processed.";
+const OUTPUT_NOT_FINAL: &str =
+    "Output tool processed, but its value will not be the final result of the agent run.";
+const OUTPUT_INVALID: &str = "Output tool not used - output failed validation.";
+const TOOL_TOO_LATE: &str = "Tool not executed - a final result was already processed.";
 
 /// In how many turns each tool has failed since it last succeeded.
 #[derive(Debug, Default)]
@@ -43,7 +55,13 @@ pub(super) struct Tools<'a>(Vec<(ToolDefinition, &'a Arc<dyn Toolset>)>);
 
 impl<'a> Tools<'a> {
     /// Asks every toolset, each turn anew: a server's list may change in the midst of a run.
-    pub(super) async fn collect(toolsets: &'a [Arc<dyn Toolset>]) -> Result<Self, AgentError> {
+    ///
+    /// # Errors
+    /// A toolset fails, or a name is given twice, `output_tools` included.
+    pub(super) async fn collect(
+        toolsets: &'a [Arc<dyn Toolset>],
+        output_tools: &[OutputTool],
+    ) -> Result<Self, AgentError> {
         let mut tools: Vec<(ToolDefinition, &Arc<dyn Toolset>)> = Vec::new();
         for toolset in toolsets {
             let definitions = toolset
@@ -55,10 +73,6 @@ impl<'a> Tools<'a> {
                     .iter()
                     .find(|(known, _)| known.name == definition.name)
                 {
-                    let describe = |toolset: &Arc<dyn Toolset>| match toolset.id() {
-                        id if id.is_empty() => toolset.label().to_owned(),
-                        id => format!("{} {}", toolset.label(), repr_str(&id)),
-                    };
                     return Err(AgentError::ToolNameConflict {
                         toolset: describe(toolset),
                         other: describe(other),
@@ -66,6 +80,16 @@ impl<'a> Tools<'a> {
                     });
                 }
                 tools.push((definition, toolset));
+            }
+        }
+        for output in output_tools {
+            let name = &output.definition.name;
+            if let Some((_, other)) = tools.iter().find(|(known, _)| known.name == *name) {
+                return Err(AgentError::ToolNameConflict {
+                    toolset: "the agent's output tools".to_owned(),
+                    other: describe(other),
+                    tool_name: name.clone(),
+                });
             }
         }
         Ok(Self(tools))
@@ -88,147 +112,11 @@ impl<'a> Tools<'a> {
             .find(|(definition, _)| definition.name == name)
     }
 
-    /// Looks the tools up and validates the arguments, before any of the calls is made.
-    ///
-    /// # Errors
-    /// A call that is wrong once too often ends the run, so that no call beside it is made either.
-    pub(super) async fn prepare<'c>(
-        &self,
-        calls: &'c [ToolCall],
-        retries: &RetryCounts,
-        default_max_retries: u32,
-        span: &RunSpan,
-    ) -> Result<Vec<Prepared<'c>>, AgentError> {
-        let mut all = Vec::with_capacity(calls.len());
-        for (index, call) in calls.iter().enumerate() {
-            let tool = self.find(&call.tool_name);
-            let refusal = |content, cause| Err(Refusal { content, cause });
-            let arguments = match tool {
-                None => refusal(self.unknown(&call.tool_name), Some("unknown_tool")),
-                Some((definition, toolset)) => toolset
-                    .validate(definition, &call.args)
-                    .await
-                    .or_else(|error| refusal(error, None)),
-            };
-            let prepared = Prepared {
-                index,
-                call,
-                arguments,
-                sequential: tool.is_some_and(|(definition, _)| definition.sequential),
-                failed_turns: retries.of(&call.tool_name),
-                max_retries: tool
-                    .and_then(|(definition, _)| definition.max_retries)
-                    .unwrap_or(default_max_retries),
-            };
-            if let Err(refusal) = &prepared.arguments {
-                prepared.check_budget(refusal, &span.tool(call))?;
-            }
-            all.push(prepared);
-        }
-        Ok(all)
-    }
-
-    /// Makes the calls and returns their results in call order. The first failure that ends the run drops what is still
-    /// running.
-    pub(super) async fn run(
-        &self,
-        calls: Vec<Prepared<'_>>,
-        retries: &mut RetryCounts,
-        usage: &mut RunUsage,
-        turn: u64,
-        span: &RunSpan,
-    ) -> Result<Vec<RequestPart>, AgentError> {
-        let mut results: Vec<(usize, ToolReturn)> = Vec::with_capacity(calls.len());
-        let mut failed = HashSet::new();
-        let mut succeeded = HashSet::new();
-        for group in groups(calls) {
-            let mut running: FuturesUnordered<_> = group
-                .into_iter()
-                .map(|call| async move { (call.index, self.run_one(call, turn, span).await) })
-                .collect();
-            while let Some((index, result)) = running.next().await {
-                let result = result?;
-                match result.outcome {
-                    ToolOutcome::Success => {
-                        usage.tool_calls += 1;
-                        succeeded.insert(result.tool_name.clone());
-                    }
-                    ToolOutcome::Retried => {
-                        failed.insert(result.tool_name.clone());
-                    }
-                    ToolOutcome::Failed => {}
-                }
-                results.push((index, result));
-            }
-        }
-        retries.close_turn(failed, &succeeded);
-        results.sort_by_key(|(index, _)| *index);
-        Ok(results
-            .into_iter()
-            .map(|(_, result)| RequestPart::ToolReturn(result))
-            .collect())
-    }
-
-    async fn run_one(
-        &self,
-        mut prepared: Prepared<'_>,
-        turn: u64,
-        span: &RunSpan,
-    ) -> Result<ToolReturn, AgentError> {
-        let call = prepared.call;
-        events::tool_call(turn, call);
-        let tool_span = span.tool(call);
-        let started = Instant::now();
-        let arguments = std::mem::replace(&mut prepared.arguments, Ok(Map::new()));
-        let result = match (arguments, self.find(&call.tool_name)) {
-            (Ok(arguments), Some((_, toolset))) => call_tool(toolset, call, arguments).await,
-            (Ok(_), None) => Err(CallError::Fatal(format!(
-                "the tool {} is gone",
-                call.tool_name
-            ))),
-            (Err(refusal), _) => Err(CallError::Retry(refusal)),
-        };
-        let ended =
-            |outcome, text: &str| events::tool_return(turn, call, outcome, text, started.elapsed());
-        let mut files = Vec::new();
-        let (outcome, content) = match result {
-            Ok(output) => {
-                files = output.files;
-                (ToolOutcome::Success, output.content)
-            }
-            Err(CallError::Retry(refusal)) => {
-                if let Err(error) = prepared.check_budget(&refusal, &tool_span) {
-                    ended(None, &tool_result_text(&refusal.content));
-                    return Err(error);
-                }
-                (ToolOutcome::Retried, refusal.content)
-            }
-            Err(CallError::Failed(text)) => (ToolOutcome::Failed, Value::String(text)),
-            Err(CallError::Fatal(text)) => {
-                tool_span.fail(&text);
-                ended(None, &text);
-                return Err(AgentError::Tool(text));
-            }
-        };
-        let text = tool_result_text(&content);
-        if outcome == ToolOutcome::Success {
-            tool_span.succeed(&text);
-        }
-        ended(Some(outcome), &text);
-        Ok(ToolReturn {
-            tool_name: call.tool_name.clone(),
-            tool_call_id: call.tool_call_id.clone(),
-            content,
-            files,
-            outcome,
-        })
-    }
-
-    fn unknown(&self, name: &str) -> Value {
-        let mut names: Vec<&str> = self
-            .0
-            .iter()
-            .map(|(definition, _)| definition.name.as_str())
+    fn unknown(&self, name: &str, output_tools: &[OutputTool]) -> Value {
+        let own = self.0.iter().map(|(definition, _)| definition);
+        let mut names: Vec<&str> = own
+            .chain(output_tools.iter().map(|output| &output.definition))
+            .map(|definition| definition.name.as_str())
             .collect();
         names.sort_unstable();
         let available = if names.is_empty() {
@@ -244,8 +132,467 @@ impl<'a> Tools<'a> {
     }
 }
 
+fn describe(toolset: &Arc<dyn Toolset>) -> String {
+    match toolset.id() {
+        id if id.is_empty() => toolset.label().to_owned(),
+        id => format!("{} {}", toolset.label(), repr_str(&id)),
+    }
+}
+
+/// What a turn is made with.
+#[derive(Clone, Copy)]
+pub(super) struct TurnContext<'a> {
+    pub(super) tools: &'a Tools<'a>,
+    pub(super) output: &'a OutputSpec,
+    pub(super) retries: Retries,
+    pub(super) turn: u64,
+    pub(super) span: &'a RunSpan,
+    /// When the response was cut off within its last call: that, and not the call, is what is wrong with it. Inside:
+    /// the setting that cut it.
+    pub(super) cut_off: Option<&'a Option<String>>,
+}
+
+impl TurnContext<'_> {
+    fn output_tool(&self, call: &ToolCall) -> Option<&OutputTool> {
+        let mut tools = self.output.tools.iter();
+        tools.find(|tool| tool.definition.name == call.tool_name)
+    }
+
+    /// Is it a call of a function tool, or of one that is not there?
+    pub(super) fn is_function(&self, call: &ToolCall) -> bool {
+        self.output_tool(call).is_none()
+    }
+
+    fn or_cut_off(&self, error: AgentError) -> AgentError {
+        match self.cut_off {
+            Some(max_tokens) => AgentError::IncompleteToolCall {
+                max_tokens: max_tokens.clone(),
+            },
+            None => error,
+        }
+    }
+}
+
+/// What the calls of a turn came to.
+pub(super) struct TurnEnd {
+    /// One result for every call.
+    pub(super) parts: Vec<RequestPart>,
+    /// The answer, if one of the calls gave it.
+    pub(super) output: Option<Output>,
+    /// Outputs that the model must give again.
+    pub(super) refused_outputs: u32,
+}
+
+/// One turn's calls under way.
+pub(super) struct Turn<'a> {
+    context: TurnContext<'a>,
+    counts: &'a mut RetryCounts,
+    usage: &'a mut RunUsage,
+    results: Vec<ToolReturn>,
+    output: Option<Output>,
+    /// Where the result of the call that gave the answer stands.
+    winner: Option<usize>,
+    /// A function tool wants to be called again: that comes before any answer.
+    retry_wins: bool,
+    refused_outputs: u32,
+    failed: HashSet<String>,
+    succeeded: HashSet<String>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(
+        context: TurnContext<'a>,
+        counts: &'a mut RetryCounts,
+        usage: &'a mut RunUsage,
+    ) -> Self {
+        Self {
+            context,
+            counts,
+            usage,
+            results: Vec::new(),
+            output: None,
+            winner: None,
+            retry_wins: false,
+            refused_outputs: 0,
+            failed: HashSet::new(),
+            succeeded: HashSet::new(),
+        }
+    }
+
+    /// Makes the calls. With an answer from elsewhere in the response none is made, but each has its result.
+    ///
+    /// # Errors
+    /// The first failure that ends the run drops what is still running.
+    pub(super) async fn run(
+        mut self,
+        calls: &[ToolCall],
+        strategy: EndStrategy,
+        answer: Option<Output>,
+    ) -> Result<TurnEnd, AgentError> {
+        let context = self.context;
+        let (functions, outputs): (Vec<&ToolCall>, Vec<&ToolCall>) =
+            calls.iter().partition(|call| context.is_function(call));
+        self.output = answer;
+        match strategy {
+            EndStrategy::Early => {
+                for call in outputs {
+                    self.run_output(call).await?;
+                }
+                if self.output.is_none() {
+                    self.run_functions(&functions).await?;
+                } else {
+                    for call in functions {
+                        self.record(call, TOOL_TOO_LATE);
+                    }
+                }
+            }
+            EndStrategy::Graceful => {
+                let mut pending = Vec::new();
+                for call in calls {
+                    if context.is_function(call) {
+                        pending.push(call);
+                    } else {
+                        self.run_functions(&std::mem::take(&mut pending)).await?;
+                        self.run_output(call).await?;
+                    }
+                }
+                self.run_functions(&pending).await?;
+            }
+            EndStrategy::Exhaustive => {
+                self.run_functions(&functions).await?;
+                self.run_every_output(calls, outputs).await?;
+            }
+        }
+        if self.retry_wins
+            && let Some(result) = self.winner.and_then(|winner| self.results.get_mut(winner))
+        {
+            result.content = RETRY_WINS.into();
+            self.output = None;
+        }
+        self.counts.close_turn(self.failed, &self.succeeded);
+        Ok(TurnEnd {
+            parts: self
+                .results
+                .into_iter()
+                .map(RequestPart::ToolReturn)
+                .collect(),
+            output: self.output,
+            refused_outputs: self.refused_outputs,
+        })
+    }
+
+    fn record(&mut self, call: &ToolCall, content: &str) {
+        self.results.push(ToolReturn {
+            tool_name: call.tool_name.clone(),
+            tool_call_id: call.tool_call_id.clone(),
+            content: content.into(),
+            files: Vec::new(),
+            outcome: ToolOutcome::Success,
+            retry: None,
+        });
+    }
+
+    /// Validates one output, unless there is an answer already.
+    async fn run_output(&mut self, call: &ToolCall) -> Result<(), AgentError> {
+        if self.output.is_some() {
+            self.record(call, OUTPUT_TOO_LATE);
+            return Ok(());
+        }
+        match self.validate_output(call).await? {
+            Ok(output) => {
+                self.winner = Some(self.results.len());
+                self.record(call, FINAL_RESULT);
+                self.output = Some(output);
+            }
+            Err(refusal) => {
+                let refused = self.refuse_output(call, refusal)?;
+                self.results.push(refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Validates every output; the first valid one is the answer. Then the results are put in the order of the calls.
+    async fn run_every_output(
+        &mut self,
+        calls: &[ToolCall],
+        outputs: Vec<&ToolCall>,
+    ) -> Result<(), AgentError> {
+        let mut validated = Vec::new();
+        for call in outputs {
+            validated.push((call, self.validate_output(call).await?));
+        }
+        let has_answer = validated.iter().any(|(_, result)| result.is_ok());
+        let mut outputs = Vec::new();
+        let mut winner = None;
+        for (call, result) in validated {
+            match result {
+                Ok(output) if self.output.is_none() => {
+                    winner = Some(call.tool_call_id.clone());
+                    self.output = Some(output);
+                    self.record(call, FINAL_RESULT);
+                }
+                Ok(_) => self.record(call, OUTPUT_NOT_FINAL),
+                Err(refusal) => match self.refuse_output(call, refusal) {
+                    Ok(refused) => self.results.push(refused),
+                    Err(_) if has_answer => self.record(call, OUTPUT_INVALID),
+                    Err(error) => return Err(error),
+                },
+            }
+            outputs.extend(self.results.pop());
+        }
+        let mut functions = std::mem::take(&mut self.results).into_iter();
+        let mut outputs = outputs.into_iter();
+        for call in calls {
+            self.results.extend(if self.context.is_function(call) {
+                functions.next()
+            } else {
+                outputs.next()
+            });
+        }
+        self.winner = winner.and_then(|id| {
+            let mut results = self.results.iter();
+            results.position(|result| result.tool_call_id == id && result.content == FINAL_RESULT)
+        });
+        Ok(())
+    }
+
+    async fn validate_output(
+        &self,
+        call: &ToolCall,
+    ) -> Result<Result<Output, Refusal>, AgentError> {
+        let Some(validator) = &self.context.output.validator else {
+            let text = format!("nothing reads the output tool {}", call.tool_name);
+            return Err(AgentError::Tool(text));
+        };
+        let started = Instant::now();
+        events::tool_call(self.context.turn, call);
+        let result = validator.validate(Some(&call.tool_name), &call.args).await;
+        let ended = |outcome, text: &str| {
+            events::tool_return(self.context.turn, call, outcome, text, started.elapsed());
+        };
+        match result {
+            Ok(output) => {
+                ended(Some(ToolOutcome::Success), FINAL_RESULT);
+                Ok(Ok(Output::Validated(output)))
+            }
+            Err(error) => match error.feedback() {
+                Ok((content, cause)) => {
+                    ended(Some(ToolOutcome::Retried), &tool_result_text(&content));
+                    Ok(Err(Refusal { content, cause }))
+                }
+                Err(text) => {
+                    ended(None, &text);
+                    Err(AgentError::Tool(text))
+                }
+            },
+        }
+    }
+
+    /// The result of an output that is to be given again.
+    ///
+    /// # Errors
+    /// It was wrong once too often.
+    fn refuse_output(
+        &mut self,
+        call: &ToolCall,
+        refusal: Refusal,
+    ) -> Result<ToolReturn, AgentError> {
+        let own = self.context.output_tool(call);
+        let max_retries = own
+            .and_then(|tool| tool.definition.max_retries)
+            .unwrap_or(self.context.retries.output);
+        let failed_turns = self.counts.of(&call.tool_name);
+        if failed_turns >= max_retries {
+            return Err(self
+                .context
+                .or_cut_off(AgentError::OutputRetriesExceeded { max_retries }));
+        }
+        self.refused_outputs += 1;
+        self.failed.insert(call.tool_name.clone());
+        Ok(ToolReturn {
+            tool_name: call.tool_name.clone(),
+            tool_call_id: call.tool_call_id.clone(),
+            content: refusal.content,
+            files: Vec::new(),
+            outcome: ToolOutcome::Retried,
+            retry: Some(RetryInfo {
+                cause: refusal.cause.to_owned(),
+                attempt: failed_turns + 1,
+                max_retries,
+            }),
+        })
+    }
+
+    /// Makes calls of function tools, parallel up to the barriers, and keeps their results in call order.
+    async fn run_functions(&mut self, calls: &[&ToolCall]) -> Result<(), AgentError> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        check_unique_ids(calls)?;
+        let context = self.context;
+        let prepared = self
+            .prepare(calls)
+            .await
+            .map_err(|error| context.or_cut_off(error))?;
+        let mut results: Vec<(usize, ToolReturn)> = Vec::with_capacity(calls.len());
+        for group in groups(prepared) {
+            let mut running: FuturesUnordered<_> = group
+                .into_iter()
+                .map(|call| async move { (call.index, run_one(&context, call).await) })
+                .collect();
+            while let Some((index, result)) = running.next().await {
+                let result = result?;
+                match result.outcome {
+                    ToolOutcome::Success => {
+                        self.usage.tool_calls += 1;
+                        self.succeeded.insert(result.tool_name.clone());
+                    }
+                    ToolOutcome::Retried => {
+                        // A tool that is not there has no work to finish before the answer counts.
+                        self.retry_wins |= context.tools.find(&result.tool_name).is_some();
+                        self.failed.insert(result.tool_name.clone());
+                    }
+                    ToolOutcome::Failed => {}
+                }
+                results.push((index, result));
+            }
+        }
+        results.sort_by_key(|(index, _)| *index);
+        self.results
+            .extend(results.into_iter().map(|(_, result)| result));
+        Ok(())
+    }
+
+    /// Looks the tools up and validates the arguments, before any of the calls is made.
+    ///
+    /// # Errors
+    /// A call that is wrong once too often ends the run, so that no call beside it is made either.
+    async fn prepare<'c>(&self, calls: &[&'c ToolCall]) -> Result<Vec<Prepared<'c>>, AgentError> {
+        let context = &self.context;
+        let mut all = Vec::with_capacity(calls.len());
+        for (index, call) in calls.iter().copied().enumerate() {
+            let tool = context.tools.find(&call.tool_name);
+            let refusal = |content: Value, cause| Err(Refusal { content, cause });
+            let arguments = match tool {
+                None => refusal(
+                    context
+                        .tools
+                        .unknown(&call.tool_name, &context.output.tools),
+                    "unknown_tool",
+                ),
+                Some((definition, toolset)) => toolset
+                    .validate(definition, &call.args)
+                    .await
+                    .or_else(|error| {
+                        let cause = if error.is_array() {
+                            "validation_error"
+                        } else {
+                            "model_retry"
+                        };
+                        refusal(error, cause)
+                    }),
+            };
+            let prepared = Prepared {
+                index,
+                call,
+                arguments,
+                sequential: tool.is_some_and(|(definition, _)| definition.sequential),
+                failed_turns: self.counts.of(&call.tool_name),
+                max_retries: tool
+                    .and_then(|(definition, _)| definition.max_retries)
+                    .unwrap_or(context.retries.tools),
+            };
+            if let Err(refusal) = &prepared.arguments {
+                prepared.check_budget(refusal, &context.span.tool(call))?;
+            }
+            all.push(prepared);
+        }
+        Ok(all)
+    }
+}
+
+async fn run_one(
+    context: &TurnContext<'_>,
+    mut prepared: Prepared<'_>,
+) -> Result<ToolReturn, AgentError> {
+    let call = prepared.call;
+    events::tool_call(context.turn, call);
+    let tool_span = context.span.tool(call);
+    let started = Instant::now();
+    let arguments = std::mem::replace(&mut prepared.arguments, Ok(Map::new()));
+    let result = match (arguments, context.tools.find(&call.tool_name)) {
+        (Ok(arguments), Some((_, toolset))) => call_tool(toolset, call, arguments).await,
+        (Ok(_), None) => Err(CallError::Fatal(format!(
+            "the tool {} is gone",
+            call.tool_name
+        ))),
+        (Err(refusal), _) => Err(CallError::Retry(refusal)),
+    };
+    let ended = |outcome, text: &str| {
+        events::tool_return(context.turn, call, outcome, text, started.elapsed());
+    };
+    let (mut files, mut retry) = (Vec::new(), None);
+    let (outcome, content) = match result {
+        Ok(output) => {
+            files = output.files;
+            (ToolOutcome::Success, output.content)
+        }
+        Err(CallError::Retry(refusal)) => {
+            if let Err(error) = prepared.check_budget(&refusal, &tool_span) {
+                ended(None, &tool_result_text(&refusal.content));
+                return Err(error);
+            }
+            retry = Some(RetryInfo {
+                cause: refusal.cause.to_owned(),
+                attempt: prepared.failed_turns + 1,
+                max_retries: prepared.max_retries,
+            });
+            (ToolOutcome::Retried, refusal.content)
+        }
+        Err(CallError::Failed(text)) => (ToolOutcome::Failed, Value::String(text)),
+        Err(CallError::Fatal(text)) => {
+            tool_span.fail(&text);
+            ended(None, &text);
+            return Err(AgentError::Tool(text));
+        }
+    };
+    let text = tool_result_text(&content);
+    if outcome == ToolOutcome::Success {
+        tool_span.succeed(&text);
+    }
+    ended(Some(outcome), &text);
+    Ok(ToolReturn {
+        tool_name: call.tool_name.clone(),
+        tool_call_id: call.tool_call_id.clone(),
+        content,
+        files,
+        outcome,
+        retry,
+    })
+}
+
+/// Results are matched to calls by id, so two calls with one id can't both be answered.
+fn check_unique_ids(calls: &[&ToolCall]) -> Result<(), AgentError> {
+    let mut seen = HashSet::new();
+    let mut duplicates: Vec<String> = Vec::new();
+    for call in calls {
+        let id = &call.tool_call_id;
+        if !seen.insert(id) && !duplicates.contains(id) {
+            duplicates.push(id.clone());
+        }
+    }
+    if duplicates.is_empty() {
+        Ok(())
+    } else {
+        Err(AgentError::DuplicateToolCallIds {
+            tool_call_ids: duplicates,
+        })
+    }
+}
+
 /// A call that is ready to be made, or to be refused.
-pub(super) struct Prepared<'c> {
+struct Prepared<'c> {
     index: usize,
     call: &'c ToolCall,
     arguments: Result<Map<String, Value>, Refusal>,
@@ -254,10 +601,10 @@ pub(super) struct Prepared<'c> {
     max_retries: u32,
 }
 
-/// What the model is told of a call it should make otherwise, and the cause where pydantic-ai names one.
+/// What the model is told of a call it should make otherwise, and pydantic-ai's name for the cause.
 struct Refusal {
     content: Value,
-    cause: Option<&'static str>,
+    cause: &'static str,
 }
 
 impl Prepared<'_> {
@@ -311,7 +658,7 @@ async fn call_tool(
         .map_err(|error| match error {
             ToolError::Retry(text) => CallError::Retry(Refusal {
                 content: Value::String(text),
-                cause: None,
+                cause: "model_retry",
             }),
             ToolError::Failed(text) => CallError::Failed(text),
             ToolError::Fatal(text) => CallError::Fatal(text),

@@ -235,6 +235,27 @@ impl Interpreter {
         self.ask("step", arguments).await
     }
 
+    /// Describes an output type that stayed, or validates an answer by it; `operation` and `payload` are those of
+    /// `updraft_output.py`.
+    ///
+    /// # Errors
+    /// The exception that Dag code raised.
+    pub async fn output(
+        &self,
+        handle: Handle,
+        operation: &str,
+        payload: &Value,
+        context: &Value,
+    ) -> Result<Value, PythonError> {
+        let arguments = vec![
+            Text::Number(handle.0),
+            Text::Text(operation.to_owned()),
+            Text::Text(payload.to_string()),
+            Text::Text(context.to_string()),
+        ];
+        self.ask("output", arguments).await
+    }
+
     /// Does one thing with a toolset or a filter that stayed; `operation` and `payload` are those of
     /// `updraft_toolsets.py`.
     ///

@@ -290,6 +290,13 @@ mod _updraft {
         serde_json::json!(names).to_string()
     }
 
+    /// What is wrong with JSON text, in the words that pydantic has for it; None for good JSON.
+    #[pyfunction]
+    fn json_fault(text: PyUtf8StrRef) -> Option<String> {
+        let read = serde_json::from_str::<serde::de::IgnoredAny>(text.as_str());
+        read.err().map(|error| error.to_string())
+    }
+
     /// What is nested too deeply in a source text for the compiler; None when it can be compiled.
     #[pyfunction]
     fn nesting_excess(source: PyUtf8StrRef) -> Option<String> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ::genai::adapter::AdapterKind;
 use ::genai::chat::{
-    ChatMessage, ChatOptions, ChatRequest, ContentPart, MessageContent, StopReason, Tool,
-    ToolCall as Call, ToolChoice, ToolResponse,
+    ChatMessage, ChatOptions, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec,
+    MessageContent, StopReason, Tool, ToolCall as Call, ToolChoice, ToolResponse,
 };
 use ::genai::resolver::{AuthData, Endpoint};
 use ::genai::{Client, Error, ModelIden, ServiceTarget, webc};
@@ -26,8 +26,9 @@ use crate::agent::message::{
     ToolOutcome, UserContent,
 };
 use crate::agent::model::RequestParameters;
+use crate::agent::output::ObjectMode;
 use crate::agent::pydantic_json::compact_json;
-use crate::agent::render::{arguments_object, tool_error_text, tool_result_text};
+use crate::agent::render::{arguments_object, feedback_text, tool_error_text, tool_result_text};
 use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError};
 use crate::airflow::url_text::without_userinfo;
@@ -155,8 +156,11 @@ impl GenaiModel {
             Message::Request(request) => Some(request),
             Message::Response(_) => None,
         });
-        if let Some(newest) = newest.filter(|newest| !newest.instructions.is_empty()) {
-            request = request.with_system(newest.instructions.join("\n\n"));
+        let mut instructions = newest.map_or_else(Vec::new, |newest| newest.instructions.clone());
+        let object = parameters.output_object.as_ref();
+        instructions.extend(object.and_then(|object| object.instructions(&object.schema)));
+        if !instructions.is_empty() {
+            request = request.with_system(instructions.join("\n\n"));
         }
         for message in messages {
             match message {
@@ -170,10 +174,11 @@ impl GenaiModel {
                 }
             }
         }
-        if parameters.tools.is_empty() {
+        let mut tools = parameters.all_tools().peekable();
+        if tools.peek().is_none() {
             return request;
         }
-        request.with_tools(parameters.tools.iter().map(|tool| {
+        request.with_tools(tools.map(|(tool, _)| {
             Tool::new(tool.name.clone())
                 .with_description(tool.description.clone().unwrap_or_default())
                 .with_schema(tool.parameters.clone())
@@ -191,6 +196,16 @@ impl GenaiModel {
                 }
                 RequestPart::SystemPrompt(text) => {
                     out.push(ChatMessage::user(format!("<system>{text}</system>")));
+                }
+                RequestPart::RetryFeedback(feedback) => {
+                    let text = feedback_text(feedback);
+                    out.push(if !feedback.speaks_for_the_application() {
+                        ChatMessage::user(text)
+                    } else if self.provider.inline_system {
+                        ChatMessage::system(text)
+                    } else {
+                        ChatMessage::user(format!("<system>{text}</system>"))
+                    });
                 }
                 RequestPart::UserPrompt(UserContent::Text(text)) => {
                     out.push(ChatMessage::user(text.clone()))
@@ -255,9 +270,20 @@ impl GenaiModel {
         if let Some(body @ Value::Object(_)) = settings.get("extra_body") {
             options.extra_body = Some(body.clone());
         }
-        if !parameters.tools.is_empty() && !parameters.allow_text_output {
+        if parameters.all_tools().next().is_some() && !parameters.allow_text_output {
             options.tool_choice = Some(ToolChoice::Required);
         }
+        options.response_format =
+            parameters
+                .output_object
+                .as_ref()
+                .map(|object| match object.mode {
+                    ObjectMode::Native => {
+                        let name = object.name.as_deref().unwrap_or("final_result");
+                        ChatResponseFormat::JsonSpec(JsonSpec::new(name, object.schema.clone()))
+                    }
+                    ObjectMode::Prompted => ChatResponseFormat::JsonMode,
+                });
         options
     }
 

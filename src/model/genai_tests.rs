@@ -26,6 +26,7 @@ fn parameters() -> RequestParameters {
         }],
         allow_text_output: true,
         settings: Map::from_iter([("temperature".to_owned(), json!(0.5))]),
+        ..RequestParameters::default()
     }
 }
 
@@ -36,6 +37,7 @@ fn conversation() -> Vec<Message> {
         Message::Request(ModelRequest {
             parts,
             instructions: instructions.clone(),
+            ..ModelRequest::default()
         })
     };
     let call = |args: &str, id: &str| {
@@ -56,6 +58,7 @@ fn conversation() -> Vec<Message> {
             content,
             files: Vec::new(),
             outcome,
+            retry: None,
         })
     };
     vec![

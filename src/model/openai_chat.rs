@@ -20,7 +20,8 @@ use crate::agent::message::{
     Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
 };
 use crate::agent::model::RequestParameters;
-use crate::agent::render::{arguments_text, tool_error_text, tool_result_text};
+use crate::agent::output::{ObjectMode, OutputObject};
+use crate::agent::render::{arguments_text, feedback_text, tool_error_text, tool_result_text};
 use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError, ToolDefinition};
 
@@ -146,7 +147,11 @@ impl OpenAiChat {
         let settings = &parameters.settings;
         let mut body = Map::new();
         body.insert("model".to_owned(), self.model_name.clone().into());
-        body.insert("messages".to_owned(), self.messages(messages).into());
+        let object = parameters.output_object.as_ref();
+        body.insert(
+            "messages".to_owned(),
+            self.messages(messages, object).into(),
+        );
         body.insert("stream".to_owned(), false.into());
         let effort = settings
             .get("openai_reasoning_effort")
@@ -165,12 +170,14 @@ impl OpenAiChat {
                 max_tokens.clone(),
             );
         }
-        if !parameters.tools.is_empty() {
-            let tools: Vec<Value> = parameters
-                .tools
-                .iter()
-                .map(|tool| self.tool(tool))
-                .collect();
+        if let Some(object) = object {
+            body.insert("response_format".to_owned(), self.response_format(object));
+        }
+        let tools: Vec<Value> = parameters
+            .all_tools()
+            .map(|(tool, strict)| self.tool(tool, strict))
+            .collect();
+        if !tools.is_empty() {
             body.insert("tools".to_owned(), tools.into());
             let choice = if parameters.allow_text_output {
                 "auto"
@@ -188,8 +195,30 @@ impl OpenAiChat {
         Value::Object(body)
     }
 
-    fn tool(&self, tool: &ToolDefinition) -> Value {
-        let (parameters, strict) = openai_schema::transform(&tool.parameters);
+    fn response_format(&self, object: &OutputObject) -> Value {
+        if object.mode == ObjectMode::Prompted {
+            return json!({ "type": "json_object" });
+        }
+        let (schema, strict) = openai_schema::transform(&object.schema, object.strict);
+        let mut named = Map::new();
+        let name = object.name.as_deref().unwrap_or("final_result");
+        named.insert("name".to_owned(), name.into());
+        named.insert("schema".to_owned(), schema);
+        if let Some(description) = object
+            .description
+            .as_deref()
+            .filter(|text| !text.is_empty())
+        {
+            named.insert("description".to_owned(), description.into());
+        }
+        if self.provider.strict_tools {
+            named.insert("strict".to_owned(), strict.into());
+        }
+        json!({ "type": "json_schema", "json_schema": named })
+    }
+
+    fn tool(&self, tool: &ToolDefinition, strict: Option<bool>) -> Value {
+        let (parameters, strict) = openai_schema::transform(&tool.parameters, strict);
         let mut function = Map::new();
         function.insert("name".to_owned(), tool.name.clone().into());
         function.insert(
@@ -203,7 +232,7 @@ impl OpenAiChat {
         json!({ "type": "function", "function": function })
     }
 
-    fn messages(&self, messages: &[Message]) -> Vec<Value> {
+    fn messages(&self, messages: &[Message], object: Option<&OutputObject>) -> Vec<Value> {
         let mut out = Vec::new();
         let newest = messages.iter().rev().find_map(|message| match message {
             Message::Request(request) => Some(request),
@@ -212,11 +241,24 @@ impl OpenAiChat {
         for instructions in newest.iter().flat_map(|request| &request.instructions) {
             out.push(self.system(instructions));
         }
+        if let Some(object) = object {
+            let (schema, _) = openai_schema::transform(&object.schema, object.strict);
+            out.extend(object.instructions(&schema).map(|text| self.system(&text)));
+        }
         let mut announced = false;
         for message in messages {
             match message {
                 Message::Request(request) => {
-                    out.extend(request.parts.iter().map(|part| self.request_part(part)));
+                    for part in &request.parts {
+                        if !announced
+                            && let RequestPart::RetryFeedback(feedback) = part
+                            && !feedback.speaks_for_the_application()
+                        {
+                            announced = true;
+                            out.push(self.system(tool_files::ANNOUNCEMENT));
+                        }
+                        out.push(self.request_part(part));
+                    }
                     let files = file_parts(request);
                     if !files.is_empty() {
                         if !std::mem::replace(&mut announced, true) {
@@ -245,6 +287,12 @@ impl OpenAiChat {
     fn request_part(&self, part: &RequestPart) -> Value {
         match part {
             RequestPart::SystemPrompt(text) => self.system(text),
+            RequestPart::RetryFeedback(feedback) if feedback.speaks_for_the_application() => {
+                self.system(&feedback_text(feedback))
+            }
+            RequestPart::RetryFeedback(feedback) => {
+                json!({ "role": "user", "content": feedback_text(feedback) })
+            }
             RequestPart::UserPrompt(UserContent::Text(text)) => {
                 json!({ "role": "user", "content": text })
             }

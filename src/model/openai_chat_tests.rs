@@ -50,7 +50,7 @@ async fn azure_has_the_deployment_in_the_path_and_its_own_header() {
         parts: vec![RequestPart::UserPrompt(UserContent::Text(
             "Hello?".to_owned(),
         ))],
-        instructions: Vec::new(),
+        ..ModelRequest::default()
     })];
     let response = model
         .request(&messages, &RequestParameters::default())
@@ -175,6 +175,7 @@ fn files_of_a_tool_come_in_a_user_message_that_is_announced_once() {
                     media_type: "image/png".to_owned(),
                 }],
                 outcome: ToolOutcome::Success,
+                retry: None,
             })],
             ..ModelRequest::default()
         })
@@ -193,7 +194,7 @@ fn files_of_a_tool_come_in_a_user_message_that_is_announced_once() {
         |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "See file 39b6d7."});
     // The order of pydantic-ai 2.68.
     assert_eq!(
-        model("openai-chat", "http://localhost").messages(&[photo("c1"), photo("c2")]),
+        model("openai-chat", "http://localhost").messages(&[photo("c1"), photo("c2")], None),
         [
             tool("c1"),
             json!({"role": "system", "content": tool_files::ANNOUNCEMENT}),

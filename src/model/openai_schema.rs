@@ -38,8 +38,11 @@ const TYPED: &[&str] = &["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "con
 const MAX_DEPTH: usize = 10;
 const MAX_PROPERTIES: usize = 5000;
 
-/// Rewrites a schema without changing what it means, and says whether it can be sent as `strict`.
-pub(super) fn transform(schema: &Value) -> (Value, bool) {
+/// Rewrites a schema, and says whether it is to be sent as `strict`.
+///
+/// Without `wanted` the schema means what it did, and is strict when it meets the rules; `Some(true)` makes it meet
+/// them, and `Some(false)` leaves objects open.
+pub(super) fn transform(schema: &Value, wanted: Option<bool>) -> (Value, bool) {
     let Value::Object(map) = schema else {
         return (schema.clone(), false);
     };
@@ -47,6 +50,7 @@ pub(super) fn transform(schema: &Value) -> (Value, bool) {
     let definitions = map.remove("$defs");
     let root_ref = map.get("$ref").and_then(Value::as_str).map(str::to_owned);
     let mut walk = Walk {
+        wanted,
         strict: true,
         root_ref,
     };
@@ -80,11 +84,12 @@ pub(super) fn transform(schema: &Value) -> (Value, bool) {
         }
     }
     let root = Value::Object(root);
-    let strict = walk.strict && !too_large(&root);
+    let strict = wanted.unwrap_or_else(|| walk.strict && !too_large(&root));
     (root, strict)
 }
 
 struct Walk {
+    wanted: Option<bool>,
     strict: bool,
     root_ref: Option<String>,
 }
@@ -124,6 +129,9 @@ impl Walk {
                 }
             }
             Some(Value::String(kind)) if kind == "array" => {
+                if self.wanted != Some(false) {
+                    one_item_tuple(&mut map);
+                }
                 self.members(&mut map, "prefixItems");
                 self.members(&mut map, "items");
                 if let Some(items @ Value::Object(_)) = map.get_mut("items") {
@@ -168,6 +176,14 @@ impl Walk {
         for key in ["title", "$schema", "discriminator"] {
             map.remove(key);
         }
+        if self.wanted == Some(true) {
+            for key in NOT_STRICT.iter().copied().chain(["default"]) {
+                map.remove(key);
+            }
+            if let Some(members) = map.remove("oneOf") {
+                map.insert("anyOf".to_owned(), members);
+            }
+        }
         let mut strict = !map.contains_key("default") && !map.contains_key("oneOf");
         if let Some(target) = map.get("$ref").and_then(Value::as_str).map(str::to_owned) {
             if Some(&target) == self.root_ref.as_ref() {
@@ -192,23 +208,49 @@ impl Walk {
             strict &= !has_lookaround(pattern);
         }
         match map.get("type").and_then(Value::as_str) {
+            Some("object") if self.wanted == Some(true) => {
+                let names: Vec<Value> = match map.get("properties") {
+                    Some(Value::Object(properties)) => {
+                        properties.keys().map(|name| name.as_str().into()).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                map.insert("required".to_owned(), names.into());
+                map.insert("additionalProperties".to_owned(), false.into());
+            }
+            Some("object") if self.wanted == Some(false) => {}
             Some("object") => strict &= close_object(&mut map),
             Some("array") => {
                 let typed = match map.get("items") {
                     Some(Value::Object(items)) => TYPED.iter().any(|key| items.contains_key(*key)),
                     _ => false,
                 };
+                // Types by position are not the type of the items, which is what strict mode wants.
                 let tuple = map
                     .get("prefixItems")
                     .and_then(Value::as_array)
                     .is_some_and(|items| !items.is_empty());
-                strict &= typed || tuple;
+                strict &= typed && !tuple;
             }
             _ => {}
         }
         self.strict &= strict;
         map
     }
+}
+
+/// A tuple of one is an array of that one.
+fn one_item_tuple(map: &mut Map<String, Value>) {
+    let item = match map
+        .get("prefixItems")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        Some([item]) if map.get("maxItems").and_then(Value::as_u64) == Some(1) => item.clone(),
+        _ => return,
+    };
+    map.remove("prefixItems");
+    map.insert("items".to_owned(), item);
 }
 
 /// Spells out what an object schema leaves open, and says whether it fits strict mode.
@@ -310,10 +352,13 @@ mod tests {
 
     #[test]
     fn a_schema_whose_properties_are_all_required_is_strict() {
-        let (schema, strict) = transform(&json!({
-            "type": "object", "title": "Query", "properties": {"sql": {"type": "string", "title": "Sql"}},
-            "required": ["sql"],
-        }));
+        let (schema, strict) = transform(
+            &json!({
+                "type": "object", "title": "Query", "properties": {"sql": {"type": "string", "title": "Sql"}},
+                "required": ["sql"],
+            }),
+            None,
+        );
         assert_eq!(
             schema,
             json!({
@@ -326,7 +371,7 @@ mod tests {
 
     #[test]
     fn an_optional_property_or_no_required_list_is_not_strict() {
-        let (schema, strict) = transform(&json!({"type": "object", "properties": {}}));
+        let (schema, strict) = transform(&json!({"type": "object", "properties": {}}), None);
         assert_eq!(
             schema,
             json!({"type": "object", "properties": {}, "additionalProperties": false})
@@ -335,14 +380,15 @@ mod tests {
         let optional = json!({
             "type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"],
         });
-        assert!(!transform(&optional).1);
+        assert!(!transform(&optional, None).1);
     }
 
     #[test]
     fn one_loose_part_anywhere_makes_the_whole_schema_loose() {
         let with = |property: Value| {
-            transform(&json!({"type": "object", "properties": {"a": property}, "required": ["a"]}))
-                .1
+            let schema =
+                json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
+            transform(&schema, None).1
         };
         assert!(with(json!({"type": "string", "format": "date"})));
         assert!(with(json!({"type": "array", "items": {"type": "string"}})));
@@ -364,12 +410,15 @@ mod tests {
 
     #[test]
     fn a_reference_with_company_moves_into_an_any_of() {
-        let (schema, strict) = transform(&json!({
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/A", "description": "An A."}},
-            "required": ["a"],
-            "$defs": {"A": {"type": "object", "properties": {}, "required": [], "title": "A"}},
-        }));
+        let (schema, strict) = transform(
+            &json!({
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/A", "description": "An A."}},
+                "required": ["a"],
+                "$defs": {"A": {"type": "object", "properties": {}, "required": [], "title": "A"}},
+            }),
+            None,
+        );
         assert_eq!(
             schema["properties"]["a"],
             json!({"description": "An A.", "anyOf": [{"$ref": "#/$defs/A"}]})
@@ -379,5 +428,23 @@ mod tests {
             json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false})
         );
         assert!(strict);
+    }
+
+    #[test]
+    fn an_author_can_have_a_schema_made_strict_or_left_open() {
+        let loose = json!({
+            "type": "object", "properties": {"a": {"type": "string", "default": "x"}},
+        });
+        assert_eq!(
+            transform(&loose, Some(true)),
+            (
+                json!({
+                    "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+                    "additionalProperties": false,
+                }),
+                true
+            )
+        );
+        assert_eq!(transform(&loose, Some(false)), (loose, false));
     }
 }

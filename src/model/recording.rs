@@ -142,11 +142,19 @@ impl Described {
         let new = messages.get(*told..).unwrap_or(messages);
         // The answer to this one is known as well.
         *told = messages.len() + 1;
-        let described = json!({
+        let mut described = json!({
             "messages": new,
             "tools": parameters.tools,
             "settings": parameters.settings,
         });
+        if let Value::Object(described) = &mut described {
+            if !parameters.output_tools.is_empty() {
+                described.insert("output_tools".to_owned(), json!(parameters.output_tools));
+            }
+            if let Some(object) = &parameters.output_object {
+                described.insert("output_object".to_owned(), json!(object));
+            }
+        }
         self.anywhere(self.scope.masker.mask_value(described))
     }
 
@@ -534,6 +542,7 @@ mod tests {
                 "Skills lie in /home/someone/dags/skills, /home/someone/more and {}/updraft_task_x1/repo.",
                 std::env::temp_dir().canonicalize().unwrap().display()
             )],
+            ..ModelRequest::default()
         })]
     }
 
@@ -548,6 +557,7 @@ mod tests {
             }],
             allow_text_output: true,
             settings: Map::new(),
+            ..RequestParameters::default()
         }
     }
 

@@ -163,6 +163,7 @@ mod tests {
                 file("some text", "text/plain"),
             ],
             outcome: ToolOutcome::Success,
+            retry: None,
         }
     }
 

@@ -10,16 +10,19 @@ use super::agent_model;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::failure::Failure;
+use super::python_output::{self, PythonOutput};
 use super::services::Services;
 use super::toolsets;
 use super::usage_limits::usage_limits;
+use crate::agent::history::{History, HistoryError};
 use crate::agent::message::UserContent;
 use crate::agent::{
-    Agent, AgentError, ModelError, Retries, RunInput, RunOutcome, RunUsage, Telemetry,
+    Agent, AgentError, EndStrategy, ModelError, Output, OutputSpec, Retries, RunInput, RunOutcome,
+    RunUsage, Telemetry,
 };
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
-use crate::dag::definitions::{AgentTask, FunctionCall, ToolsetSpec};
+use crate::dag::definitions::{AgentTask, FunctionCall, OutputType, ToolsetSpec};
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
 pub const LOGGER: &str =
@@ -27,6 +30,7 @@ pub const LOGGER: &str =
 
 /// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
 const USAGE_KEY: &str = "__commonai_usage__";
+const HISTORY_KEY: &str = "message_history";
 const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
 
 macro_rules! say {
@@ -54,7 +58,9 @@ pub async fn run(
         })
         .await??;
     }
-    if !rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter) {
+    let keeps_interpreter = rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter)
+        || matches!(task.output_type, OutputType::Python { .. });
+    if !keeps_interpreter {
         // Everything that is left to do is Rust's.
         dag_code::release_interpreter(attempt).await?;
     }
@@ -79,12 +85,21 @@ pub async fn run(
         settings: params.settings,
         retries: params.retries,
         limits: limits.unwrap_or_default(),
+        output: output_spec(attempt, task, &rendered).await?,
+        end_strategy: params.end_strategy,
     };
+    let history = history(rendered.field("message_history"))?;
+    let conversation_id = history
+        .as_ref()
+        .and_then(History::conversation_id)
+        .map_or_else(|| uuid::Uuid::now_v7().to_string(), ToOwned::to_owned);
     let input = RunInput {
         prompt: prompt(rendered.field("prompt"))?,
-        history: Vec::new(),
+        history: history
+            .as_ref()
+            .map_or_else(Vec::new, |history| history.messages.clone()),
         run_id: services.ti.id.clone(),
-        conversation_id: uuid::Uuid::now_v7().to_string(),
+        conversation_id: conversation_id.clone(),
         usage: spent.clone(),
         cancel,
         telemetry,
@@ -106,11 +121,15 @@ pub async fn run(
             if attempt.task.do_xcom_push {
                 push_metadata(services, &outcome, &used).await?;
             }
+            if let Some(history) = &history {
+                let text = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
+                push(services, HISTORY_KEY, text.into()).await?;
+            }
             if let Some(budget) = &budget {
                 log_cumulated(&outcome.usage);
                 budget.clear().await;
             }
-            Ok(answer.as_str().into())
+            answer_xcom(answer, attempt.task.do_xcom_push)
         }
         Err(error) => {
             say!("LLM run failed: {}", counts(&used));
@@ -131,6 +150,38 @@ pub async fn run(
             }
             Err(agent_failure(error))
         }
+    }
+}
+
+async fn output_spec(
+    attempt: &Attempt,
+    task: &AgentTask,
+    rendered: &Rendered,
+) -> Result<OutputSpec, Failure> {
+    let OutputType::Python { handle, .. } = task.output_type else {
+        return Ok(OutputSpec::default());
+    };
+    let Some(interpreter) = attempt.interpreter() else {
+        return Err(Failure::new(
+            "RuntimeError",
+            "the Dag interpreter has ended",
+        ));
+    };
+    let context = attempt.dag_code_context(rendered);
+    PythonOutput::new(interpreter, context, handle, task.serialize_output)
+        .spec()
+        .await
+}
+
+/// The task's result, in XCom wire form.
+fn answer_xcom(answer: &Output, is_pushed: bool) -> Result<Value, Failure> {
+    match answer {
+        Output::Text(text) => Ok(text.as_str().into()),
+        Output::Nothing => Ok(Value::Null),
+        Output::Validated(answer) => match python_output::xcom(&answer.value) {
+            Err(_) if !is_pushed => Ok(Value::Null),
+            result => result,
+        },
     }
 }
 
@@ -239,6 +290,7 @@ struct AgentParams {
     name: String,
     settings: Map<String, Value>,
     retries: Retries,
+    end_strategy: EndStrategy,
 }
 
 impl AgentParams {
@@ -247,6 +299,7 @@ impl AgentParams {
             name: "agent".to_owned(),
             settings: Map::new(),
             retries: Retries::default(),
+            end_strategy: EndStrategy::default(),
         };
         let given = match rendered {
             Value::Null => return Ok(params),
@@ -273,7 +326,21 @@ impl AgentParams {
         };
         for (key, value) in given {
             match (key.as_str(), value) {
-                (_, Value::Null) | ("toolsets" | "end_strategy", _) => {}
+                (_, Value::Null) | ("toolsets", _) => {}
+                ("end_strategy", value) => {
+                    params.end_strategy = match value.as_str() {
+                        Some("early") => EndStrategy::Early,
+                        Some("graceful") => EndStrategy::Graceful,
+                        Some("exhaustive") => EndStrategy::Exhaustive,
+                        _ => {
+                            let shown = super::arguments::python_repr(value);
+                            let text = format!(
+                                "agent_params['end_strategy'] is 'early', 'graceful' or 'exhaustive', not {shown}"
+                            );
+                            return Err(Failure::new("ValueError", text));
+                        }
+                    };
+                }
                 ("name", Value::String(name)) => params.name.clone_from(name),
                 ("model_settings", Value::Object(settings)) => params.settings = settings.clone(),
                 ("retries", Value::Object(retries)) => {
@@ -323,17 +390,37 @@ async fn push_metadata(
     if let Some(name) = &outcome.model_name {
         xcoms.push((MODEL_NAME_KEY, name.as_str().into()));
     }
-    let pushes = xcoms.into_iter().map(|(key, value)| async move {
-        let pushed = services.request(services.set_xcom(key, value, None)).await;
-        pushed.map_err(|error| {
-            Failure::new(
-                "airflow.sdk.exceptions.AirflowRuntimeError",
-                format!("XCom {key} could not be pushed: {error}"),
-            )
-        })
-    });
+    let pushes = xcoms
+        .into_iter()
+        .map(|(key, value)| push(services, key, value));
     try_join_all(pushes).await?;
     Ok(())
+}
+
+async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failure> {
+    let pushed = services.request(services.set_xcom(key, value, None)).await;
+    pushed.map(drop).map_err(|error| {
+        Failure::new(
+            "airflow.sdk.exceptions.AirflowRuntimeError",
+            format!("XCom {key} could not be pushed: {error}"),
+        )
+    })
+}
+
+/// The conversation to go on with; `None` when the task keeps none.
+fn history(given: &Value) -> Result<Option<History>, Failure> {
+    let read = match given {
+        Value::Null => return Ok(None),
+        Value::String(text) => History::read(text),
+        other => History::from_json(other),
+    };
+    read.map(Some).map_err(|error| {
+        let class = match error {
+            HistoryError::Unsupported { .. } => "NotImplementedError",
+            _ => "pydantic_core._pydantic_core.ValidationError",
+        };
+        Failure::of(class, &error)
+    })
 }
 
 fn counts(usage: &RunUsage) -> String {
@@ -356,7 +443,7 @@ fn log_success(outcome: &RunOutcome, used: &RunUsage) {
         say!("Tool call sequence: {}", sequence.join(" -> "));
     }
     if let Ok(answer) = &outcome.output {
-        let repr = repr_str(answer);
+        let repr = answer.repr();
         let shown = match repr.char_indices().nth(500) {
             Some((end, _)) => format!("{}...", repr.get(..end).unwrap_or_default()),
             None => repr,
@@ -478,8 +565,10 @@ pub(super) fn agent_failure(error: &AgentError) -> Failure {
         AgentError::Model(ModelError::Connection(_)) => "ModelConnectionError",
         AgentError::Model(ModelError::AllFailed { .. }) => "FallbackExceptionGroup",
         AgentError::ContentFilter { .. } => "ContentFilterError",
-        AgentError::OutputTokenLimitExceeded { .. } => "OutputTokenLimitExceeded",
-        AgentError::ToolNameConflict { .. } => "UserError",
+        AgentError::OutputTokenLimitExceeded { .. } | AgentError::IncompleteOutput { .. } => {
+            "OutputTokenLimitExceeded"
+        }
+        AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
         AgentError::Cancelled => "RunCancelled",
         AgentError::Tool(_) => return Failure::new("RuntimeError", error.to_string()),
         AgentError::Model(ModelError::Configuration(_)) => {

@@ -26,6 +26,7 @@ pub mod mapping;
 mod native_hooks;
 pub mod outcome;
 pub mod process;
+mod python_output;
 mod python_toolset;
 pub mod rendered_fields;
 pub mod served;

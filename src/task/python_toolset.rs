@@ -182,10 +182,11 @@ impl Toolset for PythonToolset {
             .ask(self.handle, "check", payload)
             .await
             .map_err(|error| Value::String(error.message))?;
-        for key in ["retry", "errors"] {
-            if let Some(refusal) = answer.get_mut(key) {
-                return Err(refusal.take());
-            }
+        if let Some(refusal) = answer.get_mut("retry") {
+            return Err(refusal.take());
+        }
+        if let Some(Value::Array(items)) = answer.get_mut("errors") {
+            return Err(arguments::show_input_once(std::mem::take(items)));
         }
         Ok(args)
     }

@@ -1,6 +1,6 @@
 //! Which tasks run natively, and why the others don't.
 
-use crate::dag::definitions::{AgentTask, Argument, OutputType, Task, TaskKind, ToolsetSpec};
+use crate::dag::definitions::{AgentTask, Argument, Task, TaskKind, ToolsetSpec};
 
 /// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` are looked at as toolsets.
 const AGENT_PARAMS: [&str; 5] = [
@@ -22,20 +22,12 @@ pub fn obstacle(task: &Task) -> Option<String> {
 }
 
 fn agent_obstacle(agent: &AgentTask) -> Option<String> {
-    if let OutputType::Python { name, .. } = &agent.output_type {
-        return Some(format!(
-            "output_type={name} is not run natively yet, only str is"
-        ));
-    }
     let not_yet = |what: &str| Some(format!("{what} is not run natively yet"));
     if agent.durable {
         return not_yet("durable=True");
     }
     if agent.enable_hitl_review {
         return not_yet("enable_hitl_review=True");
-    }
-    if agent.message_history != Argument::Null {
-        return not_yet("message_history");
     }
     if !agent.capabilities.is_empty() {
         return not_yet("capabilities");

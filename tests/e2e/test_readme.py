@@ -17,7 +17,7 @@ WRAPPERS = (
 )
 # The row of each task of readme_table.py.
 ROWS = {
-    "agent_operator": "`AgentOperator` with text output",
+    "agent_operator": "`AgentOperator`",
     "task_agent": "`@task.agent`",
     "plain_task": "`@task`, `PythonOperator`: Python that needs the standard library only",
     "python_operator": "`@task`, `PythonOperator`: Python that needs the standard library only",
@@ -44,7 +44,9 @@ ROWS = {
     "deferred_toolset": WRAPPERS,
     "dynamic_toolset": WRAPPERS,
     "approved_toolset": "`.approval_required()`, `.include_return_schemas()`, `ExternalToolset`",
-    "output_type": "`output_type` other than `str`",
+    "output_type": (
+        "`output_type`: models, dataclasses, plain types, unions, `ToolOutput`, `NativeOutput`, `PromptedOutput`"
+    ),
     "durable": "`durable=True`",
     "hitl_review": "`enable_hitl_review=True`",
     "message_history": "`message_history`",

@@ -122,18 +122,27 @@ def step(name, request_json):
 
 def toolset(handle, operation, payload_json, context_json):
     """Does one thing with a toolset or a filter that stayed: `{"ok": ...}`, or `{"error": Failure}`."""
+    return _operate("updraft_toolsets", handle, operation, payload_json, context_json)
+
+
+def output(handle, operation, payload_json, context_json):
+    """Does one thing with an output type that stayed: `{"ok": ...}`, or `{"error": Failure}`."""
+    return _operate("updraft_output", handle, operation, payload_json, context_json)
+
+
+def _operate(module, handle, operation, payload_json, context_json):
     try:
+        operate = __import__(module).operate
         import updraft_context
-        import updraft_toolsets
         from airflow.sdk.definitions.context import set_current_context
 
         payload = updraft_values.from_json(payload_json)
         context = updraft_values.from_json(context_json)
         if context is None:
-            result = updraft_toolsets.operate(handle, operation, payload)
+            result = operate(handle, operation, payload)
         else:
             with set_current_context(updraft_context.build(context)):
-                result = updraft_toolsets.operate(handle, operation, payload)
+                result = operate(handle, operation, payload)
         return updraft_values.to_json({"ok": result})
     except BaseException as error:
         return _failed(error)

@@ -137,7 +137,7 @@ def _check(handle, payload, ctx):
         errors = getattr(error, "errors", None)
         if errors is None:
             raise
-        return {"errors": [_fault(fault) for fault in errors(include_url=False, include_context=False)]}
+        return {"errors": [fault_data(fault) for fault in errors(include_url=False, include_context=False)]}
     return {"args": args}
 
 
@@ -146,7 +146,8 @@ def _checked(tool, args):
     return checked if isinstance(checked, dict) else args
 
 
-def _fault(fault):
+def fault_data(fault):
+    """An error item of pydantic as plain data."""
     return {
         "type": fault["type"],
         "loc": list(fault["loc"]),

@@ -58,9 +58,9 @@ def encode(value, depth=0):
         data = {name: encode(getattr(value, name), depth + 1) for name in names}
         return _envelope(qualified_name(cls), getattr(cls, "__version__", 0), data)
     raise TypeError(
-        f"Cannot serialize object of type {cls}. "
-        "You can serialize it by returning a dict, a list, text or a number, or by giving the class a "
-        "`serialize()` method, or by making it a dataclass or a pydantic model."
+        f"Cannot serialize object of type {cls}. Give it a `serialize()` method and a `deserialize(data, version)` "
+        "staticmethod, or decorate the class with @dataclass or @attr.define. See: "
+        "https://airflow.apache.org/docs/apache-airflow/stable/authoring-and-scheduling/serializers.html"
     )
 
 

@@ -65,7 +65,7 @@ pub fn run(scenario: &Scenario, folder: &Path, connections: Vec<(String, String)
     let task = tasks
         .iter()
         .find(|task| task["task_id"] == "ask")
-        .expect("the task");
+        .unwrap_or_else(|| panic!("{}: the task did not run: {said}", scenario.name));
     let log = task["log"]
         .as_array()
         .into_iter()

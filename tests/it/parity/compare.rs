@@ -16,6 +16,11 @@ pub struct Observed {
 
 static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+\.\d\ds\b").unwrap());
 static MADE_UP_ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"pyd_ai_[0-9a-f]+").unwrap());
+static UUID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap()
+});
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap());
 /// What a parser says, in its own words, up to the end of the sentence it stands in.
 static PARSER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
@@ -55,6 +60,16 @@ pub fn differences(recorded: &Value, observed: &Observed, renders: bool) -> Vec<
     if recorded["python"]["kwargs"]["do_xcom_push"] == Value::Bool(false) {
         // The operator returned it; a task runner would not have pushed it.
         xcoms.remove("return_value");
+    }
+    // The recorder kept None; a task runner does not push it.
+    xcoms.retain(|key, value| key != "return_value" || !value.is_null());
+    let run_id = seen
+        .get("run_id")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if let Some(Value::String(history)) = seen.get_mut("message_history") {
+        *history = without_times_and_ids(history, &run_id, &recorded.to_string());
     }
     // The task runner pushes one for each extra link of the operator; no task runner took part in the recordings.
     seen.retain(|key, _| !key.starts_with("_link_"));
@@ -149,6 +164,20 @@ fn requests(what: &str, expected: &[Value], seen: &[Value], out: &mut Vec<String
         }
         json(&format!("{what} {index}"), &expected, seen, out);
     }
+}
+
+/// A conversation with placeholders for what differs from run to run. Times that the scenario gives stay.
+fn without_times_and_ids(history: &str, run_id: &str, recorded: &str) -> String {
+    let text = history.replace(run_id, "<ti_id>");
+    let text = UUID.replace_all(&text, "<uuid>");
+    TIME.replace_all(&text, |time: &regex::Captures<'_>| {
+        if recorded.contains(&time[0]) {
+            time[0].to_owned()
+        } else {
+            "<timestamp>".to_owned()
+        }
+    })
+    .into_owned()
 }
 
 /// The first place at which two values differ.

@@ -7,6 +7,8 @@ use std::path::Path;
 use base64::Engine as _;
 use serde_json::Value;
 
+const FUTURE: &str = "from __future__ import annotations\n";
+
 /// A file of the corpus.
 pub struct Scenario {
     pub name: String,
@@ -55,9 +57,14 @@ impl Scenario {
             ));
         }
         let module = python["module"].as_str().unwrap_or_default();
+        // Python wants this one first of all.
+        let (future, module) = match module.strip_prefix(FUTURE) {
+            Some(rest) => (FUTURE, rest),
+            None => ("", module),
+        };
         let imports: String = classes.iter().map(|class| import_of(class)).collect();
         format!(
-            "from airflow.sdk import DAG\n{imports}\n{module}\n\nwith DAG(dag_id=\"parity\"):\n    {}(\n        \
+            "{future}from airflow.sdk import DAG\n{imports}\n{module}\n\nwith DAG(dag_id=\"parity\"):\n    {}(\n        \
              task_id=\"ask\",\n{arguments}    )\n",
             classes[0]
         )
@@ -185,6 +192,9 @@ fn expression(value: &Value, classes: &mut Vec<String>) -> String {
         }
         Value::Object(map) => {
             if let Some(source) = map.get("expr").and_then(Value::as_str) {
+                if source.starts_with("NativeOutput(") {
+                    classes.push("NativeOutput".to_owned());
+                }
                 return source.to_owned();
             }
             let Some(class) = map.get("class").and_then(Value::as_str) else {
@@ -223,6 +233,7 @@ fn import_of(class: &str) -> String {
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
         "ObjectStorageToolset" => "airflow.providers.common.ai.toolsets.object_storage",
+        "NativeOutput" => "pydantic_ai.output",
         "AgentSkillsToolset" => "airflow.providers.common.ai.toolsets.skills",
         "MCPToolset" => "airflow.providers.common.ai.toolsets.mcp",
         other => panic!("where does {other} come from?"),

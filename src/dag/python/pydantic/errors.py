@@ -44,6 +44,35 @@ def at(error, *loc):
     return faults
 
 
+# What a value that came as JSON should have been: in JSON's words.
+_IN_JSON = {
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), "Input should be a valid array"),
+    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "Input should be an object"),
+    "none_required": "Input should be null",
+}
+
+
+def as_json(faults):
+    """The faults of a value that came as JSON."""
+    for fault in faults:
+        fault.message = _IN_JSON.get(fault.kind, fault.message)
+    return faults
+
+
+def from_json(text, title):
+    """The value in JSON text; what is wrong with the text is said as pydantic says it."""
+    import json
+
+    import _updraft
+
+    if isinstance(text, (bytes, bytearray)):
+        text = bytes(text).decode()
+    wrong = _updraft.json_fault(text)
+    if wrong is not None:
+        raise ValidationError(title, [Fault("json_invalid", f"Invalid JSON: {wrong}", text, ctx={"error": wrong})])
+    return json.loads(text)
+
+
 class ValidationError(ValueError):
     """What is wrong with the data given to a model."""
 

@@ -213,6 +213,10 @@ class _Writer:
                 required.append(name)
             properties[name] = _sorted(schema)
         schema = {"properties": properties, "title": cls.__name__, "type": "object"}
+        description = _docstring(cls)
+        if description and not description.startswith(f"{cls.__name__}("):
+            # One that `dataclass` did not write.
+            schema["description"] = description
         if required:
             schema["required"] = required
         return _sorted(schema)
@@ -266,6 +270,11 @@ def _enum(cls):
 
 def _limited(schema, constraints):
     schema = dict(schema)
+    members = schema.get("anyOf")
+    if constraints and members and len(members) == 2 and members[1] == {"type": "null"}:
+        # The limits are those of the value, if there is one.
+        schema["anyOf"] = [_sorted(_limited(members[0], constraints)), members[1]]
+        return schema
     for name, limit in constraints.items():
         if name in _LIMITS:
             schema[_LIMITS[name]] = getattr(limit, "pattern", limit)

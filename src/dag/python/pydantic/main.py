@@ -3,7 +3,7 @@
 import sys
 from abc import ABCMeta
 
-from pydantic.errors import Fault, Faults, ValidationError, at
+from pydantic.errors import Fault, Faults, ValidationError, as_json, at, from_json
 from pydantic.fields import UNDEFINED, FieldInfo, ModelPrivateAttr
 from pydantic.functional_validators import ValidationInfo, _Decorated
 
@@ -217,14 +217,11 @@ class BaseModel(metaclass=ModelMetaclass):
     @classmethod
     def model_validate_json(cls, json_data, *, strict=None, context=None, by_alias=None, by_name=None):
         """A model out of JSON text."""
-        import json
-
+        data = from_json(json_data, cls.__name__)
         try:
-            data = json.loads(json_data)
-        except ValueError as error:
-            fault = Fault("json_invalid", f"Invalid JSON: {error}", json_data, ctx={"error": str(error)})
-            raise ValidationError(cls.__name__, [fault]) from None
-        return cls.model_validate(data)
+            return cls._check_model(data)
+        except (Fault, Faults) as error:
+            raise ValidationError(cls.__name__, as_json(at(error))) from None
 
     parse_raw = model_validate_json
 

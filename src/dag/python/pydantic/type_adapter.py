@@ -1,6 +1,6 @@
 """Checks of any type."""
 
-from pydantic.errors import Fault, Faults, ValidationError, at
+from pydantic.errors import Fault, Faults, ValidationError, as_json, at, from_json
 from pydantic.validation import check_for, display_name
 
 
@@ -30,14 +30,12 @@ class TypeAdapter:
 
     def validate_json(self, data, /, **kwargs):
         """The checked value of JSON text."""
-        import json
-
+        title = display_name(self._type)
+        value = from_json(data, title)
         try:
-            value = json.loads(data)
-        except ValueError as error:
-            fault = Fault("json_invalid", f"Invalid JSON: {error}", data)
-            raise ValidationError(display_name(self._type), [fault]) from None
-        return self.validate_python(value)
+            return self._check(value)
+        except (Fault, Faults) as error:
+            raise ValidationError(title, as_json(at(error))) from None
 
     def dump_python(self, instance, /, *, mode="python", **kwargs):
         """The value as plain data."""

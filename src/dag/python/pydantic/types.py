@@ -254,7 +254,7 @@ def parse_duration(text):
         return datetime.timedelta(seconds=float(text))
     except ValueError:
         raise Fault(
-            "time_delta_parsing", "Input should be a valid timedelta, invalid digit in duration", text
+            "time_delta_parsing", "Input should be a valid duration, invalid digit in duration", text
         ) from None
 
 

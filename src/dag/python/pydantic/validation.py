@@ -19,18 +19,53 @@ def check_for(annotation, constraints=None, owner=None):
     return _compound(annotation, owner)
 
 
+_NAMES = {"NoneType": "none", "Any": "any", "object": "any", "Decimal": "decimal", "UUID": "uuid"}
+
+
 def display_name(annotation):
-    """How messages name a type."""
+    """How messages name a type: as pydantic names the check of it."""
     import typing
 
+    if annotation is None:
+        return "none"
     origin = typing.get_origin(annotation)
-    if origin is typing.Union or type(annotation).__name__ == "UnionType":
-        return f"union[{','.join(display_name(argument) for argument in typing.get_args(annotation))}]"
     arguments = typing.get_args(annotation)
-    if arguments and origin is not typing.Literal:
-        inside = ",".join(display_name(argument) for argument in arguments)
-        return f"{getattr(origin, '__name__', origin)}[{inside}]"
-    return getattr(annotation, "__name__", None) or str(annotation)
+    if origin is typing.Union or type(annotation).__name__ == "UnionType":
+        others = [argument for argument in arguments if argument is not _NONE]
+        name = ",".join(display_name(argument) for argument in others)
+        name = name if len(others) == 1 else f"union[{name}]"
+        return f"nullable[{name}]" if _NONE in arguments else name
+    if origin is typing.Annotated:
+        return _annotated_name(arguments)
+    if origin is typing.Literal:
+        return f"literal[{','.join(repr(value) for value in arguments)}]"
+    if type(annotation).__name__ == "TypeAliasType":
+        return display_name(annotation.__value__)
+    kind = origin or annotation
+    name = getattr(kind, "__name__", None) or str(kind)
+    if hasattr(kind, "__members__"):
+        mixin = next((f"{t.__name__}-" for t in (str, int, float) if issubclass(kind, t)), "")
+        return f"{mixin}enum[{name}]"
+    if kind in (list, set, frozenset):
+        return f"{name}[{display_name(arguments[0]) if arguments else 'any'}]"
+    if kind is dict:
+        return f"dict[{','.join(map(display_name, arguments)) if arguments else 'any,any'}]"
+    if kind is tuple and arguments:
+        return f"tuple[{', '.join('...' if a is ... else display_name(a) for a in arguments)}]"
+    return _NAMES.get(name, name)
+
+
+def _annotated_name(arguments):
+    annotation, *metadata = arguments
+    name = display_name(annotation)
+    for item in metadata:
+        limits = getattr(item, "constraints", None)
+        if name in ("int", "str", "float") and isinstance(limits, dict) and set(limits) - {"strict"}:
+            name = f"constrained-{name}"
+        function = getattr(item, "func", None)
+        if function is not None and hasattr(type(item), "mode"):
+            name = f"function-{item.mode}[{getattr(function, '__name__', 'function')}(), {name}]"
+    return name
 
 
 def _hashable(annotation):
@@ -124,7 +159,7 @@ def _check_bool(value):
         return bool(value)
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
-    if isinstance(value, (int, float, str)):
+    if isinstance(value, (int, str)):
         raise Fault("bool_parsing", "Input should be a valid boolean, unable to interpret input", value)
     raise Fault("bool_type", "Input should be a valid boolean", value)
 
@@ -603,10 +638,53 @@ def _dataclass(cls):
         try:
             return cls(**made)
         except TypeError:
-            missing = [name for name in checks if name not in made]
+            missing = [name for name in checks if name not in made and _is_needed(cls.__dataclass_fields__[name])]
             raise Faults([Fault("missing", "Field required", value, (name,)) for name in missing]) from None
 
     return check
+
+
+def _is_needed(field):
+    return all(type(value).__name__ == "_MISSING_TYPE" for value in (field.default, field.default_factory))
+
+
+# How pydantic names what is wrong with the text of a date or time.
+_TIMES = {
+    "date": ("date_from_datetime_parsing", "Input should be a valid date or datetime", 10),
+    "datetime": ("datetime_from_date_parsing", "Input should be a valid datetime or date", 10),
+    "time": ("time_parsing", "Input should be in a valid time format", 5),
+}
+
+
+def _time_fault(kind, text, error):
+    name, message, shortest = _TIMES[kind]
+    told = str(error)
+    if len(text.strip()) < shortest:
+        why = "input is too short"
+    elif told.startswith("month"):
+        why = "month value is outside expected range of 1-12"
+    elif told.startswith(("hour", "minute", "second")):
+        unit = told.partition(" ")[0]
+        why = f"{unit} value is outside expected range of 0-{23 if unit == 'hour' else 59}"
+    elif told.startswith("day"):
+        why = "day value is outside expected range"
+    else:
+        why = "invalid character in hour" if kind == "time" else "invalid character in year"
+    return Fault(name, f"{message}, {why}", text, ctx={"error": why})
+
+
+def _date_of_moment(text, error):
+    """The date in the text of a datetime, if its time is midnight."""
+    import datetime
+
+    try:
+        moment = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _time_fault("date", text, error) from None
+    if moment.time() == datetime.time():
+        return moment.date()
+    message = "Datetimes provided to dates should have zero time - e.g. be exact dates"
+    raise Fault("date_from_datetime_inexact", message, text)
 
 
 def _parser(cls):
@@ -616,7 +694,6 @@ def _parser(cls):
     )
     if name in ("datetime.datetime", "datetime.date", "datetime.time"):
         kind = name.rpartition(".")[2]
-        kind_text = {"datetime": "datetime", "date": "date", "time": "time"}[kind]
 
         def check_time(value):
             import datetime
@@ -633,12 +710,10 @@ def _parser(cls):
                 try:
                     return cls.fromisoformat(value.strip())
                 except ValueError as error:
-                    raise Fault(
-                        f"{kind_text}_from_date_parsing" if kind != "time" else "time_parsing",
-                        f"Input should be a valid {kind_text}, {error}",
-                        value,
-                    ) from None
-            raise Fault(f"{kind_text}_type", f"Input should be a valid {kind_text}", value)
+                    if kind == "date":
+                        return _date_of_moment(value, error)
+                    raise _time_fault(kind, value, error) from None
+            raise Fault(f"{kind}_type", f"Input should be a valid {kind}", value)
 
         return check_time
     if name == "datetime.timedelta":
@@ -652,7 +727,7 @@ def _parser(cls):
                 from pydantic.types import parse_duration
 
                 return parse_duration(value)
-            raise Fault("time_delta_type", "Input should be a valid timedelta", value)
+            raise Fault("time_delta_type", "Input should be a valid duration", value)
 
         return check_delta
     if name == "decimal.Decimal":

@@ -15,7 +15,10 @@ use updraft::agent::message::{
     Message, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent,
 };
 use updraft::agent::model::RequestParameters;
-use updraft::agent::{Agent, Model, ModelError, Retries, RunInput, RunUsage, UsageLimits};
+use updraft::agent::{
+    Agent, EndStrategy, Model, ModelError, Output, OutputSpec, Retries, RunInput, RunUsage,
+    UsageLimits,
+};
 use updraft::airflow::connection::Connection;
 
 use super::Arguments;
@@ -33,7 +36,9 @@ impl Obedient {
         let first = messages.iter().find_map(|message| match message {
             Message::Request(request) => request.parts.iter().find_map(|part| match part {
                 RequestPart::ToolReturn(result) => result.content.as_str(),
-                RequestPart::UserPrompt(_) | RequestPart::SystemPrompt(_) => None,
+                RequestPart::UserPrompt(_)
+                | RequestPart::SystemPrompt(_)
+                | RequestPart::RetryFeedback(_) => None,
             }),
             Message::Response(_) => None,
         });
@@ -66,7 +71,9 @@ impl Model for Obedient {
         if let Some(Message::Request(request)) = messages.last() {
             let results = request.parts.iter().filter_map(|part| match part {
                 RequestPart::ToolReturn(result) => Some(result.content.to_string()),
-                RequestPart::UserPrompt(_) | RequestPart::SystemPrompt(_) => None,
+                RequestPart::UserPrompt(_)
+                | RequestPart::SystemPrompt(_)
+                | RequestPart::RetryFeedback(_) => None,
             });
             self.heard.lock().unwrap().extend(results);
         }
@@ -126,6 +133,8 @@ async fn obey(connection: &Connection, arguments: &Arguments, orders: &[&str]) -
             request_limit: None,
             ..UsageLimits::default()
         },
+        output: OutputSpec::default(),
+        end_strategy: EndStrategy::default(),
     };
     let outcome = agent
         .run(RunInput {
@@ -138,7 +147,10 @@ async fn obey(connection: &Connection, arguments: &Arguments, orders: &[&str]) -
             telemetry: None,
         })
         .await;
-    assert_eq!(outcome.output.unwrap(), "I have done all they asked.");
+    assert_eq!(
+        outcome.output.unwrap(),
+        Output::Text("I have done all they asked.".to_owned())
+    );
     let heard = model.heard.lock().unwrap().clone();
     assert_eq!(heard.len(), orders.len() + 1, "every order has one answer");
     heard.into_iter().skip(1).collect()
