@@ -40,7 +40,7 @@ def say(text: str, **more: Any) -> Turn:
     return Turn(text=text, **more)
 
 
-def call(name: str, _delay: float = 0.0, **arguments: Any) -> Turn:
+def call(name: str, /, _delay: float = 0.0, **arguments: Any) -> Turn:
     return Turn(calls=[(name, arguments)], delay=_delay)
 
 

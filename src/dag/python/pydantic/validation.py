@@ -656,31 +656,44 @@ _TIMES = {
 }
 
 
-def _time_fault(kind, text, error):
+def _time_fault(kind, text):
     name, message, shortest = _TIMES[kind]
-    told = str(error)
-    if len(text.strip()) < shortest:
-        why = "input is too short"
-    elif told.startswith("month"):
-        why = "month value is outside expected range of 1-12"
-    elif told.startswith(("hour", "minute", "second")):
-        unit = told.partition(" ")[0]
-        why = f"{unit} value is outside expected range of 0-{23 if unit == 'hour' else 59}"
-    elif told.startswith("day"):
-        why = "day value is outside expected range"
-    else:
+    why = "input is too short" if len(text.strip()) < shortest else _part_out_of_range(kind, text.strip())
+    if why is None:
         why = "invalid character in hour" if kind == "time" else "invalid character in year"
     return Fault(name, f"{message}, {why}", text, ctx={"error": why})
 
 
-def _date_of_moment(text, error):
+def _part_out_of_range(kind, text):
+    import datetime
+
+    if kind == "time":
+        for place, unit, most in ((0, "hour", 23), (3, "minute", 59), (6, "second", 59)):
+            digits = text[place : place + 2]
+            if digits.isdigit() and int(digits) > most:
+                return f"{unit} value is outside expected range of 0-{most}"
+        return None
+    year, month, day = text[:4], text[5:7], text[8:10]
+    if not (year + month + day).isdigit():
+        return None
+    if not 1 <= int(month) <= 12:
+        return "month value is outside expected range of 1-12"
+    try:
+        datetime.date(max(int(year), 1), int(month), int(day))
+    except ValueError:
+        return "day value is outside expected range"
+    # What is no datetime is read as a date.
+    return "unexpected extra characters at the end of the input" if len(text) > 10 else None
+
+
+def _date_of_moment(text):
     """The date in the text of a datetime, if its time is midnight."""
     import datetime
 
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
-        raise _time_fault("date", text, error) from None
+        raise _time_fault("date", text) from None
     if moment.time() == datetime.time():
         return moment.date()
     message = "Datetimes provided to dates should have zero time - e.g. be exact dates"
@@ -709,10 +722,10 @@ def _parser(cls):
             if isinstance(value, str):
                 try:
                     return cls.fromisoformat(value.strip())
-                except ValueError as error:
+                except ValueError:
                     if kind == "date":
-                        return _date_of_moment(value, error)
-                    raise _time_fault(kind, value, error) from None
+                        return _date_of_moment(value)
+                    raise _time_fault(kind, value) from None
             raise Fault(f"{kind}_type", f"Input should be a valid {kind}", value)
 
         return check_time
