@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::Script;
+
 /// One value of a result, as exact as the driver can give it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -104,6 +106,12 @@ pub enum DatabaseError {
     /// `DbApiHook.run` was given nothing to run.
     #[error("List of SQL statements is empty")]
     EmptySql,
+    /// A result that would not be given whole.
+    #[error("the result has more than {0} rows: ask for fewer, with LIMIT or a narrower condition")]
+    TooManyRows(usize),
+    /// Several statements in one session are for the databases that have a hook of their own.
+    #[error("{0} has no hook for Dag code on this worker")]
+    NoScripts(String),
     /// The thread that ran the statement is gone.
     #[error("the database thread ended early: {0}")]
     Thread(String),
@@ -136,6 +144,15 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// See [`DatabaseError`].
     async fn run(&self, sql: &str, limit: usize) -> Result<ResultSet, DatabaseError>;
+
+    /// Runs statements in one session of their own, and in one transaction unless each is to be committed; gives the
+    /// result of each. Nothing of the transaction is left when one fails. Dropping the future stops them.
+    ///
+    /// # Errors
+    /// See [`DatabaseError`]; [`DatabaseError::NoScripts`] where the database has nothing of the kind.
+    async fn run_all(&self, _script: &Script) -> Result<Vec<ResultSet>, DatabaseError> {
+        Err(DatabaseError::NoScripts(self.dialect_name().to_owned()))
+    }
 
     /// Ends the session. Calls after it may fail.
     async fn close(&self) {}

@@ -16,6 +16,7 @@ pub mod object_store;
 pub mod parameters;
 pub mod postgres;
 pub(crate) mod python_value;
+mod script;
 mod session_slot;
 pub mod slack;
 pub mod smtp;
@@ -23,3 +24,4 @@ pub mod sqlite;
 
 pub use connect::{ConnectionError, ConnectionSource, connect};
 pub use database::{Access, Cell, Column, Database, DatabaseError, ResultSet, TableFilter};
+pub use script::{Script, ScriptStatement};

@@ -338,6 +338,88 @@ fn literal(style: Style, value: &Value) -> Result<String, ParameterError> {
     })
 }
 
+/// Parameters as Python shows them. They may have been masked before: what is no bytes any more is text.
+#[must_use]
+pub fn shown(parameters: &Value) -> String {
+    use base64::Engine as _;
+
+    let all =
+        |open: &str, items: Vec<String>, close: &str| format!("{open}{}{close}", items.join(", "));
+    match parameters {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => all("[", items.iter().map(shown).collect(), "]"),
+        Value::Object(entries) => match entries.iter().next() {
+            Some((name, Value::String(number))) if name == "number" => number.clone(),
+            Some((name, Value::String(text))) if name == "base64" => {
+                let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+                bytes.map_or_else(
+                    |_| quote(text),
+                    |bytes| format!("b'{}'", bytes.escape_ascii()),
+                )
+            }
+            _ => {
+                let entry =
+                    |(name, item): (&String, &Value)| format!("{}: {}", quote(name), shown(item));
+                all("{", entries.iter().map(entry).collect(), "}")
+            }
+        },
+    }
+}
+
+fn quote(text: &str) -> String {
+    let mark = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut quoted = String::from(mark);
+    for character in text.chars() {
+        match character {
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            character if character == mark || character == '\\' => quoted.extend(['\\', character]),
+            character => quoted.push(character),
+        }
+    }
+    quoted.push(mark);
+    quoted
+}
+
+/// What a database says of a statement, without the values that [`bind`] wrote into it. It may show a part of the
+/// statement, cut off in the midst of one.
+#[must_use]
+pub fn without_literals(style: Style, error: &str) -> String {
+    match style {
+        Style::Postgres => {
+            let mut lines: Vec<&str> = error.split('\n').collect();
+            if let Some(at) = lines
+                .iter()
+                .skip(1)
+                .position(|line| line.starts_with("LINE "))
+            {
+                // The place, and the caret below it.
+                lines.drain(at + 1..lines.len().min(at + 3));
+            }
+            lines.join("\n")
+        }
+        Style::Sqlite => error.to_owned(),
+        Style::Mysql => {
+            let mut pieces = error.split("x'");
+            let mut kept = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                kept.push_str("x'...");
+                kept.push_str(piece.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+            }
+            kept
+        }
+    }
+}
+
 /// `a-%s` must not become a comment.
 fn signed(number: &str) -> String {
     if number.starts_with('-') {
@@ -382,6 +464,38 @@ mod tests {
     fn named(style: Style, sql: &str, values: Value) -> Result<String, ParameterError> {
         let values = values.as_object().unwrap().clone();
         bind(style, sql, &Parameters::Named(values))
+    }
+
+    #[test]
+    fn parameters_are_shown_as_python_shows_them() {
+        let values = json!(["it's", "a\\\n", null, true, -2, {"base64": "/2E="}, {"base64": "***"}, {"number": "1E+3"}]);
+        assert_eq!(
+            shown(&values),
+            r#"["it's", 'a\\\n', None, True, -2, b'\xffa', '***', 1E+3]"#
+        );
+        assert_eq!(
+            shown(&json!({"a": [1], "b": {"base64": "YQ=="}})),
+            "{'a': [1], 'b': b'a'}"
+        );
+        assert_eq!(shown(&Value::Null), "None");
+    }
+
+    #[test]
+    fn errors_keep_no_piece_of_a_value() {
+        assert_eq!(
+            without_literals(
+                Style::Mysql,
+                "(1064, \"... near 'FRM t WHERE a = _utf8mb4 x'6d616465' AND b = x'6d61' at line 1\")"
+            ),
+            "(1064, \"... near 'FRM t WHERE a = _utf8mb4 x'...' AND b = x'...' at line 1\")"
+        );
+        assert_eq!(
+            without_literals(
+                Style::Postgres,
+                "syntax error\nLINE 1: ...ade-up'\n   ^\nHINT:  Ask otherwise."
+            ),
+            "syntax error\nHINT:  Ask otherwise."
+        );
     }
 
     #[test]

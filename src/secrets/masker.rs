@@ -166,7 +166,7 @@ impl Masker {
         }
     }
 
-    /// Registers a secret, with its JSON-escaped (also twice: JSON within JSON), URL-quoted and base64 forms.
+    /// Registers a secret, with its JSON-escaped (also twice: JSON within JSON), URL-quoted, base64 and SQL forms.
     ///
     /// A text shorter than `[logging] min_length_masked_secret` is not registered, nor is the word `airflow`.
     pub fn add_secret(&self, secret: &str) {
@@ -190,6 +190,7 @@ impl Masker {
             URL_SAFE_NO_PAD.encode(secret),
         ]);
         forms.extend(inside_base64(secret));
+        forms.extend(sql_literals(secret));
         forms.retain(|form| self.is_long_enough(form));
         self.insert(forms);
     }
@@ -406,6 +407,17 @@ fn escaped(text: &str, style: JsonStyle) -> String {
         .to_owned()
 }
 
+/// A text as literals of SQL and Python hold it.
+fn sql_literals(text: &str) -> [String; 4] {
+    let slashes = text.replace('\\', "\\\\");
+    [
+        text.bytes().map(|byte| format!("{byte:02x}")).collect(),
+        text.replace('\'', "''"),
+        slashes.replace('\'', "''"),
+        slashes.replace('\'', "\\'"),
+    ]
+}
+
 /// What of a secret's base64 is the same wherever it stands within a longer text: three alignments, less the characters
 /// that its neighbours have a part in. None where that is so short that it may be anything.
 fn inside_base64(secret: &str) -> impl Iterator<Item = String> {
@@ -534,6 +546,19 @@ mod tests {
             "p%C3%A4%22ss/w%20rd%0A",
             "p%C3%A4%22ss%2Fw+rd%0A",
             "cMOkInNzL3cgcmQK",
+        ] {
+            assert_eq!(masker.mask_str(text), "***", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_masked_in_literals_of_sql() {
+        let masker = knowing(&["pa'ss\\word"]);
+        for text in [
+            "pa''ss\\word",
+            "pa''ss\\\\word",
+            "pa\\'ss\\\\word",
+            "70612773735c776f7264",
         ] {
             assert_eq!(masker.mask_str(text), "***", "{text}");
         }

@@ -55,6 +55,10 @@ impl From<LookupError> for HostError {
     }
 }
 
+fn stopped() -> HostError {
+    HostError::Other(native_hooks::STOPPED.to_owned())
+}
+
 impl Host for TaskHost {
     fn connection(&self, conn_id: &str) -> Result<Value, HostError> {
         let connection = self.services.connection(conn_id)?;
@@ -119,16 +123,17 @@ impl Host for TaskHost {
         let attempt = self.attempt.get().and_then(Weak::upgrade).ok_or_else(|| {
             HostError::Other("toolsets are there while a task runs, and none does".to_owned())
         })?;
-        Ok(self
-            .services
-            .runtime()
-            .block_on(attempt.native_toolsets.answer(request)))
+        self.services
+            .wait(attempt.native_toolsets.answer(request))
+            .ok_or_else(stopped)
     }
 
     fn hook(&self, request: &Value) -> Result<Value, HostError> {
+        // Not `wait`: a database is told to stop before the answer is given up.
+        let stop = self.services.stop_token();
         self.services
             .runtime()
-            .block_on(native_hooks::answer(&self.services, request))
+            .block_on(native_hooks::answer(&self.services, request, &stop))
             .map_err(|text| HostError::Other(self.mask(&text)))
     }
 
@@ -146,8 +151,8 @@ impl Host for TaskHost {
         let cloned = resolve_skills(&sources, Path::new("/"), &connections);
         let cloned = self
             .services
-            .runtime()
-            .block_on(cloned)
+            .wait(cloned)
+            .ok_or_else(stopped)?
             .map_err(|error| failed(error.to_string()))?;
         let folders = cloned.folders().to_vec();
         let mut skills = self.skills.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,32 +1,51 @@
 //! Hooks that Dag code finds in their usual places and that the worker does: see `updraft_native_hook.py`.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tracing::instrument::WithSubscriber as _;
-use tracing::subscriber::NoSubscriber;
+use tokio_util::sync::CancellationToken;
 
 use super::services::Services;
 use super::toolsets::Connections;
 use crate::airflow::connection::Connection;
 use crate::hook::http::{self, HttpRequest};
 use crate::hook::object_store::{self, Location, Operation, Scheme};
-use crate::hook::parameters::{Parameters, Style, bind};
+use crate::hook::parameters::{self, Parameters, Style, bind};
 use crate::hook::slack::{self, SlackMessage};
 use crate::hook::smtp::{self, Email};
-use crate::hook::{self, Access, Cell, ConnectionError, ConnectionSource as _};
+use crate::hook::{
+    self, Access, Cell, ConnectionError, ConnectionSource as _, Database, Script, ScriptStatement,
+};
+use crate::secrets::Masker;
 
 /// Rows of a result that Dag code is given.
 const MAX_ROWS: usize = 1_000_000;
 
-/// Does what a hook asks: `{"hook", "conn_id", ...}`.
+/// What Dag code is told of a call that was not waited for.
+pub(super) const STOPPED: &str = "the task is stopped, and this call with it";
+
+/// Does what a hook asks: `{"hook", "conn_id", ...}`, until `stop` says that nobody waits for it any more.
 ///
 /// # Errors
 /// The text of the exception that Dag code gets.
-pub(super) async fn answer(services: &Services, request: &Value) -> Result<Value, String> {
+pub(super) async fn answer(
+    services: &Services,
+    request: &Value,
+    stop: &CancellationToken,
+) -> Result<Value, String> {
+    if text(request, "hook") == "sql" {
+        return run_statements(services, request, stop).await;
+    }
+    let done = stop.run_until_cancelled(ask(services, request)).await;
+    done.unwrap_or_else(|| Err(stopped()))
+}
+
+async fn ask(services: &Services, request: &Value) -> Result<Value, String> {
     if text(request, "hook") == "bucket" {
         return bucket(services, request).await;
     }
-    let mut connection = Connections(services.resolver.clone())
+    let connection = Connections(services.resolver.clone())
         .connection(text(request, "conn_id"))
         .await
         .map_err(|error| error.to_string())?;
@@ -45,14 +64,6 @@ pub(super) async fn answer(services: &Services, request: &Value) -> Result<Value
             .await
             .map(|()| Value::Null)
             .map_err(|error| error.to_string()),
-        "sql" => {
-            let run = run_statements(&mut connection, request);
-            if request.get("log_sql") == Some(&Value::Bool(false)) {
-                run.with_subscriber(NoSubscriber::new()).await
-            } else {
-                run.await
-            }
-        }
         other => Err(format!("there is no hook {other:?}")),
     }
 }
@@ -126,8 +137,8 @@ fn read<T: DeserializeOwned>(request: &Value, key: &str) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Runs the statements one after another; the answer is the last one's.
-async fn run_statements(connection: &mut Connection, request: &Value) -> Result<Value, String> {
+/// The database of a connection, with what the hook was made with in it.
+fn database(connection: &mut Connection, request: &Value) -> Result<Arc<dyn Database>, String> {
     if connection.conn_type != text(request, "conn_type") {
         return Err(format!(
             "connection {} is of type {:?}, and the hook is for {:?}",
@@ -149,48 +160,87 @@ async fn run_statements(connection: &mut Connection, request: &Value) -> Result<
         allow_writes: true,
         tables: None,
     };
-    let database = hook::connect(connection, access).map_err(|error| error.to_string())?;
-    let parameters = match request.get("parameters") {
-        Some(Value::Array(values)) => Some(Parameters::Positional(values.clone())),
-        Some(Value::Object(values)) => Some(Parameters::Named(values.clone())),
+    hook::connect(connection, access).map_err(|error| error.to_string())
+}
+
+/// The statements of a request, with their parameters written in. The log is told them without, and what of the
+/// parameters is no secret.
+fn script(masker: &Masker, style: Style, request: &Value) -> Result<Script, String> {
+    let is = |key: &str| request.get(key) == Some(&Value::Bool(true));
+    let given = request.get("parameters").cloned().unwrap_or_default();
+    let shown = parameters::shown(&masker.redact_value(given.clone(), None));
+    let parameters = match given {
+        Value::Array(values) => Some(Parameters::Positional(values)),
+        Value::Object(values) => Some(Parameters::Named(values)),
         _ => None,
     };
+    let statements = request.get("statements").and_then(Value::as_array);
+    let statements = statements.into_iter().flatten().map(|statement| {
+        let unbound = statement.as_str().unwrap_or_default();
+        let unbound = unbound.trim().trim_end_matches(';');
+        let sql = match &parameters {
+            None => unbound.to_owned(),
+            Some(parameters) => {
+                bind(style, unbound, parameters).map_err(|error| error.to_string())?
+            }
+        };
+        let shown = is("log_sql").then(|| format!("{unbound}, parameters: {shown}"));
+        Ok(ScriptStatement { sql, shown })
+    });
+    Ok(Script {
+        statements: statements.collect::<Result<_, String>>()?,
+        autocommit: is("autocommit"),
+        max_rows: is("fetch").then_some(MAX_ROWS),
+    })
+}
+
+/// Runs statements; the answer has the columns and rows of each.
+async fn run_statements(
+    services: &Services,
+    request: &Value,
+    stop: &CancellationToken,
+) -> Result<Value, String> {
+    let mut connection = Connections(services.resolver.clone())
+        .connection(text(request, "conn_id"))
+        .await
+        .map_err(|error| error.to_string())?;
+    let database = database(&mut connection, request)?;
     let style = match connection.conn_type.as_str() {
         "mysql" => Style::Mysql,
         "postgres" => Style::Postgres,
         _ => Style::Sqlite,
     };
-    let mut answer = Value::Null;
-    for statement in request
-        .get("statements")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let statement = statement.as_str().unwrap_or_default();
-        let statement = statement.trim().trim_end_matches(';');
-        let statement = match &parameters {
-            None => statement.to_owned(),
-            Some(parameters) => {
-                bind(style, statement, parameters).map_err(|error| error.to_string())?
-            }
-        };
-        let result = database
-            .run(&statement, MAX_ROWS)
-            .await
-            .map_err(|error| error.to_string())?;
+    let script = script(services.resolver.masker(), style, request)?;
+    let outcome = stop.run_until_cancelled(database.run_all(&script)).await;
+    // It waits until a server knows that what it does is not wanted any more.
+    database.close().await;
+    let results = outcome.ok_or_else(stopped)?.map_err(|error| {
+        let has_literals = matches!(
+            request.get("parameters"),
+            Some(Value::Array(_) | Value::Object(_))
+        );
+        if has_literals {
+            parameters::without_literals(style, &error.to_string())
+        } else {
+            error.to_string()
+        }
+    })?;
+    let answers = results.iter().map(|result| {
         let rows: Vec<Value> = result
             .rows
             .iter()
             .map(|row| row.iter().map(cell).collect())
             .collect();
-        answer = json!({"columns": result.columns, "rows": rows});
-    }
-    database.close().await;
-    Ok(answer)
+        json!({"columns": result.columns, "rows": rows})
+    });
+    Ok(answers.collect())
 }
 
-/// A value for Python; bytes as `{"base64"}`.
+fn stopped() -> String {
+    STOPPED.to_owned()
+}
+
+/// A value for Python; bytes as `{"base64"}`, a number that JSON has not as `{"float"}`.
 fn cell(cell: &Cell) -> Value {
     use base64::Engine as _;
 
@@ -198,7 +248,8 @@ fn cell(cell: &Cell) -> Value {
         Cell::Null => Value::Null,
         Cell::Bool(value) => (*value).into(),
         Cell::Int(value) => (*value).into(),
-        Cell::Float(value) => (*value).into(),
+        Cell::Float(value) if value.is_finite() => (*value).into(),
+        Cell::Float(value) => json!({ "float": value.to_string() }),
         Cell::Text(text) => text.as_str().into(),
         Cell::Bytes(bytes) => {
             json!({"base64": base64::engine::general_purpose::STANDARD.encode(bytes)})

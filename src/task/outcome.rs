@@ -459,6 +459,7 @@ async fn run_kind(
     if let Some(interpreter) = attempt.interpreter() {
         interpreter.interrupt(interruption, &text);
     }
+    attempt.services.stop_waiting();
     // An agent closes its toolsets and tells what it has used; Python runs its `finally` blocks. After a SIGTERM the
     // supervisor waits for 5 s.
     let patience = match stop {

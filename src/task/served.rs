@@ -358,7 +358,11 @@ impl Host for ServedHost {
     fn hook(&self, request: &Value) -> Result<Value, HostError> {
         self.services
             .runtime()
-            .block_on(native_hooks::answer(&self.services, request))
+            .block_on(native_hooks::answer(
+                &self.services,
+                request,
+                &self.services.stop_token(),
+            ))
             .map_err(|text| HostError::Other(self.mask(&text)))
     }
 

@@ -1,9 +1,10 @@
 //! What templates, Dag code and agents ask of the world around a task, in one place.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::airflow::config::Config;
 use crate::airflow::connection::Connection;
@@ -28,6 +29,8 @@ pub struct Services {
     pub resolver: Resolver,
     pub config: Arc<Config>,
     pub ti: Arc<TaskInstance>,
+    /// For what Dag code waits for.
+    stop: Arc<Mutex<CancellationToken>>,
 }
 
 /// Why something could not be looked up.
@@ -65,7 +68,27 @@ impl Services {
             resolver,
             config,
             ti,
+            stop: Arc::default(),
         }
+    }
+
+    /// Is cancelled when what Dag code waits for now is not wanted any more.
+    #[must_use]
+    pub fn stop_token(&self) -> CancellationToken {
+        let stop = self.stop.lock();
+        stop.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends what Dag code waits for. What it asks for after that, on its way out and in `on_kill`, is done.
+    pub fn stop_waiting(&self) {
+        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *stop).cancel();
+    }
+
+    /// Waits for `work` on a thread of Dag code; `None` when it is stopped. Blocks.
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.runtime
+            .block_on(self.stop_token().run_until_cancelled_owned(work))
     }
 
     /// The control plane itself, for toolsets and models.

@@ -71,7 +71,7 @@ async fn mysql_hook_reads_and_writes_and_says_what_it_does_not() {
         r#"
 hook = MySqlHook(mysql_conn_id="db", schema="hooked")
 hook.run("INSERT INTO ports VALUES ('Bergen', 11, NULL)")
-hook.run(["SET @x = 1", "UPDATE ports SET depth = 12 WHERE name = 'Bergen'"])
+hook.run(["SET @x = 12", "UPDATE ports SET depth = @x WHERE name = 'Bergen'"])
 refused = []
 for ask in (
     lambda: hook.get_df("SELECT 1"),
@@ -79,6 +79,8 @@ for ask in (
     lambda: MySqlHook("db", local_infile=True).run("SELECT 1"),
     lambda: hook.run(" "),
     lambda: hook.get_first("SELECT nonsense"),
+    lambda: hook.run(["DELETE FROM ports", "SELECT nonsense"]),
+    lambda: hook.run(["INSERT INTO ports VALUES ('Rom', 1, NULL)", "SELECT nonsense"], autocommit=True),
 ):
     try:
         ask()
@@ -87,6 +89,7 @@ for ask in (
 return {
     "rows": [list(row) for row in hook.get_records("SELECT name, depth FROM ports ORDER BY name")],
     "first": repr(hook.get_first("SELECT flag FROM ports WHERE name = 'Oslo'")),
+    "session": repr(hook.get_records(["SET @y = 7", "CREATE TEMPORARY TABLE mine (a INT)", "SELECT @y FROM DUAL"])),
     "each": repr(hook.get_records(["SELECT 1", "SELECT 2"])),
     "none": hook.get_first("SELECT 1 FROM ports WHERE depth > 99"),
     "bound": list(hook.get_first(
@@ -104,9 +107,14 @@ return {
         &[],
     );
     let value = ran.value();
-    assert_eq!(value["rows"], json!([["Bergen", 12.0], ["Oslo", 12.5]]));
+    // What failed together with its list is undone, and what was committed by itself is not.
+    assert_eq!(
+        value["rows"],
+        json!([["Bergen", 12.0], ["Oslo", 12.5], ["Rom", 1.0]])
+    );
     assert_eq!(value["first"], "(b'\\xff',)");
     assert_eq!(value["each"], "[[(1,)], [(2,)]]");
+    assert_eq!(value["session"], "[None, None, [(7,)]]");
     assert_eq!(value["none"], Value::Null);
     assert_eq!(value["bound"], json!(["Gefa\\' hr ü; --", null, 12.5, 1]));
     assert_eq!(value["named"], json!(["2026-12-02"]));
@@ -519,4 +527,113 @@ with DAG(dag_id="made"):
     let log = events(task(&report, "go", -1)).join("\n");
     assert!(log.contains("Tool web_run returned"), "{log}");
     assert_eq!(server.received_requests().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn parameters_of_statements_are_no_secret_s_way_into_the_log() {
+    let secret = "pa'ss\\word made-up";
+    let mut connections = json!({"keep": {"conn_type": "http", "password": secret}});
+    let folder = tempfile::tempdir().unwrap();
+    connections["lite"] = json!({"conn_type": "sqlite", "host": folder.path().join("some.db")});
+    let (postgres, mysql) = (
+        databases::postgres::connection("harbour"),
+        databases::mariadb::connection("mysql"),
+    );
+    for (name, connection) in [("post", postgres), ("my", mysql)] {
+        connections[name] = json!({
+            "conn_type": connection.conn_type, "host": connection.host, "port": connection.port,
+            "login": connection.login, "password": connection.password, "schema": connection.schema,
+        });
+    }
+    let ran = go(
+        "from airflow.sdk import BaseHook\n\
+         from airflow.providers.mysql.hooks.mysql import MySqlHook\n\
+         from airflow.providers.postgres.hooks.postgres import PostgresHook\n\
+         from airflow.providers.sqlite.hooks.sqlite import SqliteHook",
+        r#"
+secret = BaseHook.get_connection("keep").password
+told = []
+for hook, place in ((PostgresHook("post"), "%s"), (MySqlHook("my"), "%s"), (SqliteHook("lite"), "?")):
+    if hook.get_first(f"SELECT {place}, {place}", [secret, 7])[0] != secret:
+        raise ValueError("it came back otherwise")
+    for wrong in (f"SELECT 1 FRM {place} nowhere", f"SELECT {place}, length({place}) FRM nowhere", f"SELECT {place} 'x"):
+        try:
+            hook.get_first(wrong, [secret] * wrong.count(place))
+        except Exception as error:
+            told.append(str(error))
+return told
+"#,
+        connections,
+        &[],
+    );
+    let told = ran.value().as_array().unwrap();
+    assert_eq!(told.len(), 9, "{told:?}");
+    let log = events(task(&ran.report, "go", -1)).join("\n");
+    assert!(
+        log.contains("Running statement: SELECT %s, %s, parameters: ['***', 7]"),
+        "{log}"
+    );
+    assert!(log.contains("parameters: ['***', '***']"), "{log}");
+    let all = ran.report.to_string();
+    // As it is, in quotes, in hexadecimal, and the beginning of each.
+    for form in ["made-up", "pa'ss", "pa''ss", "706127", "5c776f7264"] {
+        assert!(!all.contains(form), "{form}\n{all}");
+    }
+}
+
+#[tokio::test]
+async fn numbers_that_json_has_not_come_back_as_they_are() {
+    let connection = databases::postgres::connection("harbour");
+    let ran = go(
+        "from airflow.providers.postgres.hooks.postgres import PostgresHook",
+        r#"
+sql = "SELECT 'NaN'::float8, '-Infinity'::float8, ARRAY['Infinity'::float8, 1.5]"
+return [repr(value) for value in PostgresHook("db").get_first(sql)]
+"#,
+        json!({"db": {
+            "conn_type": "postgres", "host": connection.host, "port": connection.port, "login": connection.login,
+            "password": connection.password, "schema": connection.schema,
+        }}),
+        &[],
+    );
+    assert_eq!(*ran.value(), json!(["nan", "-inf", "[inf, 1.5]"]));
+}
+
+#[tokio::test]
+async fn statements_of_a_list_are_one_transaction_in_postgresql_and_sqlite() {
+    let connection = databases::postgres::connection("harbour");
+    let folder = tempfile::tempdir().unwrap();
+    let ran = go(
+        "from airflow.providers.postgres.hooks.postgres import PostgresHook\n\
+         from airflow.providers.sqlite.hooks.sqlite import SqliteHook",
+        r#"
+found = []
+for hook in (PostgresHook("post"), SqliteHook("lite")):
+    hook.run("DROP TABLE IF EXISTS hooked_list")
+    hook.run(["CREATE TEMPORARY TABLE mine (a INT)", "INSERT INTO mine VALUES (3)", "CREATE TABLE hooked_list (a INT)",
+              "INSERT INTO hooked_list SELECT a FROM mine"])
+    for autocommit in (False, True):
+        try:
+            hook.run(["INSERT INTO hooked_list VALUES (4)", "SELECT nonsense"], autocommit)
+        except Exception as error:
+            found.append("nonsense" in str(error))
+    found.append([list(row) for row in hook.get_records("SELECT a FROM hooked_list ORDER BY a")])
+    hook.run("DROP TABLE hooked_list")
+PostgresHook("post").run("VACUUM pg_class", autocommit=True)
+return found
+"#,
+        json!({
+            "post": {
+                "conn_type": "postgres", "host": connection.host, "port": connection.port,
+                "login": connection.login, "password": connection.password, "schema": connection.schema,
+            },
+            "lite": {"conn_type": "sqlite", "host": folder.path().join("some.db")},
+        }),
+        &[],
+    );
+    // SQLite's hook has no autocommit.
+    assert_eq!(
+        *ran.value(),
+        json!([true, true, [[3], [4]], true, true, [[3]]])
+    );
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use self::session::Session;
 use self::settings::Settings;
 use super::session_slot::{Held, SessionSlot};
-use super::{Access, Column, Database, DatabaseError, ResultSet};
+use super::{Access, Column, Database, DatabaseError, ResultSet, Script};
 use crate::airflow::connection::Connection;
 
 /// The logger of the Python hook, so that log lines stand under the name they have in Airflow.
@@ -128,6 +128,19 @@ impl Database for MysqlDatabase {
             give_back(held).await;
         }
         outcome.result
+    }
+
+    async fn run_all(&self, script: &Script) -> Result<Vec<ResultSet>, DatabaseError> {
+        let mut held = self.hold().await.map_err(DatabaseError::Driver)?;
+        let session = held.session().ok_or_else(gone)?;
+        let results = statement::run_all(session, script).await;
+        if results.is_ok() {
+            held.close().await;
+        } else {
+            // The server may still be sending: it is told to stop.
+            drop(held);
+        }
+        results
     }
 
     async fn close(&self) {

@@ -9,7 +9,7 @@ use super::error;
 use super::session::Session;
 use super::value::{self, Unreadable};
 use crate::hook::called_functions::called_functions;
-use crate::hook::{Access, Cell, DatabaseError, ResultSet};
+use crate::hook::{Access, Cell, DatabaseError, ResultSet, Script};
 
 /// Seconds after which a query of a read-only session is stopped, unless the server sets a limit of its own.
 pub(super) const STATEMENT_TIMEOUT: u32 = 900;
@@ -69,6 +69,51 @@ pub(super) async fn run(
             failed(error::statement(&error))
         }
     }
+}
+
+/// Runs statements as they stand, one after another. A failure may leave rows unread.
+pub(super) async fn run_all(
+    session: &mut Session,
+    script: &Script,
+) -> Result<Vec<ResultSet>, DatabaseError> {
+    let mut results = Vec::new();
+    // With `autocommit` off a transaction begins anew after a statement that ends one, such as CREATE TABLE.
+    let begin = format!(
+        "SET NAMES utf8mb4; SET SESSION autocommit = {}",
+        u8::from(script.autocommit)
+    );
+    let outcome = async {
+        let conn = &mut session.conn;
+        conn.query_drop(begin).await.map_err(Stopped::Server)?;
+        for statement in &script.statements {
+            statement.begin(super::log).map_err(Stopped::Here)?;
+            let wanted = script.max_rows.is_some();
+            let rows = read(conn, &statement.sql, script.rows_to_fetch(), !wanted)
+                .await
+                .map_err(Stopped::Server)?;
+            let result = rows.into_result().and_then(|result| script.checked(result));
+            results.push(result.map_err(Stopped::Here)?);
+        }
+        if !script.autocommit {
+            conn.query_drop("COMMIT").await.map_err(Stopped::Server)?;
+        }
+        Ok(())
+    }
+    .await;
+    match outcome {
+        Ok(()) => Ok(results),
+        Err(Stopped::Here(error)) => Err(error),
+        Err(Stopped::Server(error)) => {
+            session.note(&error);
+            Err(DatabaseError::Driver(error::statement(&error)))
+        }
+    }
+}
+
+/// Who ended a script before its end.
+enum Stopped {
+    Here(DatabaseError),
+    Server(Error),
 }
 
 /// Whether a statement may do more than ask: it is none that only asks, or calls a function that may.

@@ -17,7 +17,7 @@ use tokio_postgres::Error;
 use self::session::Session;
 use self::settings::Settings;
 use super::session_slot::{Held, SessionSlot};
-use super::{Access, Column, Database, DatabaseError, ResultSet};
+use super::{Access, Column, Database, DatabaseError, ResultSet, Script};
 use crate::airflow::connection::Connection;
 
 /// The logger of the Python hook, so that log lines stand under the name they have in Airflow.
@@ -137,6 +137,16 @@ impl Database for PostgresDatabase {
             held.close().await;
         }
         result
+    }
+
+    async fn run_all(&self, script: &Script) -> Result<Vec<ResultSet>, DatabaseError> {
+        let mut held = self.hold().await.map_err(DatabaseError::Driver)?;
+        let Some(Session { client, .. }) = held.session() else {
+            return Err(DatabaseError::Driver("the session is gone".to_owned()));
+        };
+        let results = statement::run_all(client, script).await;
+        held.close().await;
+        results
     }
 
     async fn close(&self) {

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage, SimpleQueryRow, Statemen
 
 use super::{error, value};
 use crate::hook::called_functions::called_functions;
-use crate::hook::{Access, Cell, DatabaseError, ResultSet};
+use crate::hook::{Access, Cell, DatabaseError, ResultSet, Script};
 
 /// A statement of a read-only session is stopped after this time, unless the role, the database or the connection's
 /// `options` set a `statement_timeout` of their own.
@@ -63,6 +63,38 @@ pub(super) async fn run(
             &error, sql, wrapped,
         ))),
     }
+}
+
+/// Runs statements as they stand, one after another.
+pub(super) async fn run_all(
+    client: &Client,
+    script: &Script,
+) -> Result<Vec<ResultSet>, DatabaseError> {
+    let failed = |sql: &str, error: Error| DatabaseError::Driver(error::statement(&error, sql, 0));
+    let control = async |sql: &'static str| {
+        if script.autocommit {
+            return Ok(());
+        }
+        let done = client.batch_execute(sql).await;
+        done.map_err(|error| failed(sql, error))
+    };
+    control("BEGIN").await?;
+    let mut results = Vec::new();
+    for statement in &script.statements {
+        statement.begin(super::log)?;
+        let sql = &statement.sql;
+        // The result that is shown is the first one's, where one text holds several statements.
+        let first = first_statement(sql).unwrap_or(sql);
+        let prepared = client.prepare(first).await;
+        let types = column_types(&prepared.map_err(|error| failed(sql, error))?);
+        let mut rows = Rows::new(types, script.rows_to_fetch());
+        rows.read(client, sql)
+            .await
+            .map_err(|error| failed(sql, error))?;
+        results.push(script.checked(rows.into_result()?)?);
+    }
+    control("COMMIT").await?;
+    Ok(results)
 }
 
 /// Undoes what a read-only statement may have left in the session, locks that outlive a transaction included.

@@ -13,7 +13,9 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection as Session, ErrorCode, InterruptHandle, OpenFlags, Statement};
 
-use super::{Access, Cell, Column, Database, DatabaseError, ResultSet, TableFilter, blocking};
+use super::{
+    Access, Cell, Column, Database, DatabaseError, ResultSet, Script, TableFilter, blocking,
+};
 use crate::airflow::connection::Connection;
 
 /// Python's `sqlite3.connect(timeout=5.0)`.
@@ -120,7 +122,33 @@ impl Database for SqliteDatabase {
         }
         let sql = sql.to_owned();
         self.with_session(self.access.clone(), move |session| {
+            say(&format!("Running statement: {sql}, parameters: None"));
             run_statement(session, &sql, limit)
+        })
+        .await
+    }
+
+    async fn run_all(&self, script: &Script) -> Result<Vec<ResultSet>, DatabaseError> {
+        let script = script.clone();
+        self.with_session(self.access.clone(), move |session| {
+            let mut results = Vec::new();
+            for statement in &script.statements {
+                statement.begin(say)?;
+                // As Python's driver: what defines tables stands in no transaction unless one is open.
+                if is_dml(&statement.sql) && session.is_autocommit() {
+                    let begun = session.execute_batch("BEGIN");
+                    begun.map_err(|error| driver_error(&error))?;
+                }
+                // The first step of a statement that changes rows and returns them changes them all.
+                let fetched = script.rows_to_fetch().max(1);
+                let result = run_statement(session, &statement.sql, fetched)?;
+                results.push(script.checked(result)?);
+            }
+            if !session.is_autocommit() {
+                let committed = session.execute_batch("COMMIT");
+                committed.map_err(|error| driver_error(&error))?;
+            }
+            Ok(results)
         })
         .await
     }
@@ -320,12 +348,11 @@ fn table_info(session: &Session, sql: &str) -> rusqlite::Result<Vec<Column>> {
     Ok(columns)
 }
 
+fn say(text: &str) {
+    tracing::info!(target: "airflow.task", logger = LOGGER, "{text}");
+}
+
 fn run_statement(session: &Session, sql: &str, limit: usize) -> Result<ResultSet, DatabaseError> {
-    tracing::info!(
-        target: "airflow.task",
-        logger = LOGGER,
-        "Running statement: {sql}, parameters: None"
-    );
     let mut batch = Batch::new(session, sql);
     let Some(mut statement) = batch.next().map_err(|error| driver_error(&error))? else {
         return Ok(ResultSet::default());
@@ -340,7 +367,7 @@ fn run_statement(session: &Session, sql: &str, limit: usize) -> Result<ResultSet
             .execute([])
             .map_err(|error| driver_error(&error))?;
         if is_dml(sql) {
-            tracing::info!(target: "airflow.task", logger = LOGGER, "Rows affected: {changed}");
+            say(&format!("Rows affected: {changed}"));
         }
         return Ok(ResultSet::default());
     }

@@ -1,6 +1,7 @@
 use pretty_assertions::assert_eq;
 
 use super::*;
+use crate::hook::ScriptStatement;
 
 const SETUP: &str = "
     CREATE TABLE ships (id INTEGER PRIMARY KEY, name TEXT NOT NULL, flag VARCHAR(20));
@@ -249,4 +250,38 @@ async fn a_database_that_is_not_there_is_not_created() {
     let error = database.run("SELECT 1", 1).await.unwrap_err();
     assert_eq!(error.to_string(), "unable to open database file");
     assert!(!path.exists());
+}
+
+fn script(statements: &[&str], max_rows: Option<usize>) -> Script {
+    let statements = statements.iter().map(|sql| ScriptStatement {
+        sql: (*sql).to_owned(),
+        shown: None,
+    });
+    Script {
+        statements: statements.collect(),
+        autocommit: false,
+        max_rows,
+    }
+}
+
+#[tokio::test]
+async fn a_script_gives_whole_results_or_an_error_that_undoes_it() {
+    let harbour = Harbour::new();
+    let database = harbour.open(Access {
+        allow_writes: true,
+        tables: None,
+    });
+    let add = "INSERT INTO ships VALUES (3, 'Cutter', NULL)";
+    let all = "SELECT id FROM ships";
+    let error = database.run_all(&script(&[add, all], Some(2))).await;
+    assert!(matches!(error, Err(DatabaseError::TooManyRows(2))));
+    let results = database.run_all(&script(&[all, add, all], Some(3))).await;
+    let counts: Vec<_> = results.unwrap().iter().map(|r| r.rows.len()).collect();
+    assert_eq!(counts, [2, 0, 3]);
+    // Nobody asks for rows.
+    let results = database.run_all(&script(&[all], None)).await.unwrap();
+    assert_eq!(results[0].columns, ["id"]);
+    assert!(results[0].rows.is_empty());
+    let nothing = database.run_all(&script(&["SELECT 1", " "], None)).await;
+    assert!(matches!(nothing, Err(DatabaseError::EmptySql)));
 }

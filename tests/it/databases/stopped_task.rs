@@ -23,13 +23,25 @@ with DAG("made", schedule=None):
     AgentOperator(task_id="ask", prompt="?", llm_conn_id="model", toolsets=[SQLToolset("db")])
 "#;
 
+/// The same, of a function that asks with a hook.
+fn hook_dag(import: &str, hook: &str, sql: &str) -> String {
+    format!(
+        "from airflow.sdk import DAG, task\n{import}\nwith DAG(\"made\", schedule=None):\n    @task\n    def ask():\n        \
+         {hook}(\"db\").run(\"{sql}\")\n    ask()\n"
+    )
+}
+
 /// Runs an agent that asks `sql`, stops the task once `running` says that the server is at it, and waits until it is not.
-async fn stop_in_the_middle<F>(connection: &Connection, sql: &str, running: impl Fn() -> F)
-where
+async fn stop_in_the_middle<F>(
+    dag: &str,
+    connection: &Connection,
+    sql: &str,
+    running: impl Fn() -> F,
+) where
     F: Future<Output = bool>,
 {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("made.py"), DAG).unwrap();
+    std::fs::write(folder.path().join("made.py"), dag).unwrap();
     let turns = serde_json::json!([
         {"tool_calls": [{"name": "query", "args": {"sql": sql}}]},
         {"text": "It never comes to this."},
@@ -78,28 +90,34 @@ async fn count(database: &dyn Database, sql: &str) -> bool {
 async fn postgresql_has_stopped_it() {
     let connection = super::postgres::connection("postgres");
     let watcher = super::postgres::read_only(&connection);
-    stop_in_the_middle(&connection, "SELECT pg_sleep(61)", || {
-        count(
-            &watcher,
-            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(61)%' \
-             AND pid <> pg_backend_pid()",
-        )
-    })
-    .await;
+    let import = "from airflow.providers.postgres.hooks.postgres import PostgresHook";
+    for (seconds, is_agent) in [(61, true), (63, false)] {
+        let sql = format!("SELECT pg_sleep({seconds})");
+        let dag = hook_dag(import, "PostgresHook", &sql);
+        let running = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep({seconds})%' \
+             AND pid <> pg_backend_pid()"
+        );
+        let dag = if is_agent { DAG } else { &dag };
+        stop_in_the_middle(dag, &connection, &sql, || count(&watcher, &running)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mariadb_has_stopped_it() {
     let connection = super::mariadb::connection("mysql");
     let watcher = super::mariadb::read_only(&connection);
-    stop_in_the_middle(&connection, "SELECT sleep(62)", || {
-        count(
-            &watcher,
-            "SELECT count(*) FROM information_schema.processlist WHERE command = 'Query' AND info LIKE '%sleep(62)%' \
-             AND id <> connection_id()",
-        )
-    })
-    .await;
+    let import = "from airflow.providers.mysql.hooks.mysql import MySqlHook";
+    for (seconds, is_agent) in [(62, true), (64, false)] {
+        let sql = format!("SELECT sleep({seconds})");
+        let dag = hook_dag(import, "MySqlHook", &sql);
+        let running = format!(
+            "SELECT count(*) FROM information_schema.processlist WHERE command = 'Query' \
+             AND info LIKE '%sleep({seconds})%' AND id <> connection_id()"
+        );
+        let dag = if is_agent { DAG } else { &dag };
+        stop_in_the_middle(dag, &connection, &sql, || count(&watcher, &running)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,5 +142,5 @@ async fn sqlite_has_stopped_it() {
         writer.busy_timeout(Duration::ZERO).unwrap();
         writer.execute_batch("BEGIN EXCLUSIVE; ROLLBACK").is_err()
     };
-    stop_in_the_middle(&connection, endless, locked).await;
+    stop_in_the_middle(DAG, &connection, endless, locked).await;
 }

@@ -190,6 +190,49 @@ fn what_a_killed_task_leaves_is_swept_and_its_script_ends_with_it() {
 }
 
 #[test]
+fn a_task_that_is_terminated_while_its_code_clones_leaves_nothing() {
+    let program = Program::new();
+    let file = program.folder.path().join("dag.py");
+    let source = format!(
+        r#"
+from airflow.providers.common.ai.skills import GitSkills, resolve_skills
+from airflow.sdk import DAG, task
+
+with DAG(dag_id="clones"):
+    @task
+    def go():
+        with resolve_skills([GitSkills(repo_url="{}")]):
+            pass
+    go()
+"#,
+        https("slow/skills.git")
+    );
+    fs::write(&file, source).unwrap();
+    let child = program
+        .command(None)
+        .arg("run")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("there is no clone", || !program.leftovers().is_empty());
+    kill(child_of(child.id()), Signal::SIGTERM).unwrap();
+    let said = text(&child.wait_with_output().unwrap());
+    assert!(program.leftovers().is_empty(), "{said}");
+    assert!(said.contains("SIGTERM"), "{said}");
+}
+
+/// The one process that another has started.
+fn child_of(parent: u32) -> Pid {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).unwrap();
+    let children: String = threads
+        .map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).unwrap())
+        .collect();
+    Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap())
+}
+
+#[test]
 fn a_clone_that_is_interrupted_leaves_nothing() {
     let program = Program::new();
     let mut child = program

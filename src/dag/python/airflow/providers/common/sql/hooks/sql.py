@@ -21,9 +21,9 @@ class _Cursor:
     """What a statement gave, for handlers."""
 
     def __init__(self, answer):
-        columns = (answer or {}).get("columns") or ()
+        columns = answer["columns"]
         self.description = [(name, None, None, None, None, None, None) for name in columns] or None
-        self._rows = [tuple(_value(cell) for cell in row) for row in (answer or {}).get("rows") or ()]
+        self._rows = [tuple(_value(cell) for cell in row) for row in answer["rows"]]
         self.rowcount = len(self._rows) if columns else -1
 
     def fetchall(self):
@@ -45,6 +45,8 @@ def _value(cell):
             import base64
 
             return base64.b64decode(cell["base64"])
+        if "float" in cell:
+            return float(cell["float"])
         return cell["json"]
     if isinstance(cell, list):
         return [_value(item) for item in cell]
@@ -113,10 +115,10 @@ class DbApiHook(BaseHook):
         split_statements: bool = False,
         return_last: bool = True,
     ) -> Any:
-        """Run one statement or several; each is committed when it has run.
+        """Run one statement or several, in one session; they are committed together.
 
         :param sql: The statement, or a list of them.
-        :param autocommit: Without effect: every statement is committed.
+        :param autocommit: Commit each statement when it has run, on databases that can.
         :param parameters: Values for the statement's placeholders: a list, or a dict for named ones.
         :param handler: A function that is given the cursor and makes the result.
         :param split_statements: Split one text into statements first; pass a list of statements instead.
@@ -130,24 +132,24 @@ class DbApiHook(BaseHook):
         statements = [sql] if isinstance(sql, str) else list(sql)
         if not any(statement.strip() for statement in statements):
             raise ValueError("List of SQL statements is empty")
-        results = []
+        answers = ask(
+            "sql",
+            self.get_conn_id(),
+            conn_type=self.conn_type,
+            statements=statements,
+            parameters=_parameters(parameters),
+            autocommit=bool(autocommit),
+            fetch=handler is not None,
+            log_sql=bool(self.log_sql),
+            **self._updraft_settings(),
+        )
         self.descriptions = []
-        for statement in statements:
-            answer = ask(
-                "sql",
-                self.get_conn_id(),
-                conn_type=self.conn_type,
-                statements=[statement],
-                parameters=_parameters(parameters),
-                log_sql=bool(self.log_sql),
-                **self._updraft_settings(),
-            )
-            if handler is not None:
-                cursor = _Cursor(answer)
-                self.descriptions.append(cursor.description)
-                results.append(handler(cursor))
         if handler is None:
             return None
+        results = []
+        for cursor in map(_Cursor, answers):
+            self.descriptions.append(cursor.description)
+            results.append(handler(cursor))
         return results[0] if isinstance(sql, str) else results
 
     def _updraft_obstacle(self):
