@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, Proxy, Url, redirect};
 use serde_json::{Map, Value, json};
 
@@ -39,6 +39,8 @@ pub struct HttpRequest {
     pub endpoint: Option<String>,
     /// The query of GET, the body of others: text, or a form's fields. HEAD has neither.
     pub data: Value,
+    /// A body of bytes, as base64, in place of `data`.
+    pub body: Option<String>,
     /// A JSON body; goes before `data`.
     pub json: Value,
     /// A query, for any method.
@@ -111,29 +113,34 @@ pub async fn run(connection: &Connection, request: &HttpRequest) -> Result<Value
         add_query(&mut url, &request.data)?;
     }
     let from = url.origin().ascii_serialization();
-    let mut sent = client.request(method.clone(), url).headers(headers);
+    let body = body(request, &method)?;
+    if let Some(kind) = body.as_ref().and_then(|body| body.kind) {
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static(kind));
+    }
+    if login.is_some() {
+        headers.remove(AUTHORIZATION);
+    }
+    let mut sent = client.request(method, url).headers(headers);
     if let Some(login) = login {
         sent = sent.basic_auth(login, connection.password.as_deref());
     }
-    sent = match (&request.json, &request.data) {
-        (Value::Null, Value::Null) => sent,
-        (Value::Null, _) if method == Method::GET || method == Method::HEAD => sent,
-        (Value::Null, Value::String(text)) => sent.body(text.clone()),
-        (Value::Null, data) => sent
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(form(data)?),
-        (json, _) => sent.json(json),
-    };
+    if let Some(body) = body {
+        sent = sent.body(body.bytes);
+    }
     let failed = |error| refused(error, &from);
     let answer = sent.send().await.map_err(failed)?;
     let status = answer.status();
     let url = answer.url().to_string();
-    let shown: Map<String, Value> = answer
-        .headers()
-        .iter()
-        .map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            (name.to_string(), value.into())
+    let names = answer.headers().keys();
+    let shown: Map<String, Value> = names
+        .map(|name| {
+            let values = answer.headers().get_all(name).iter();
+            let values: Vec<_> = values
+                .map(|value| String::from_utf8_lossy(value.as_bytes()))
+                .collect();
+            (name.to_string(), values.join(", ").into())
         })
         .collect();
     let body = read_body(answer).await.map_err(|error| match error {
@@ -176,7 +183,10 @@ impl Options<'_> {
                     HttpError::Settings(format!("max_redirects is {value}, and must be a number"))
                 })?,
         };
-        let mut builder = Client::builder().redirect(policy(follow, has_credentials, limit));
+        let mut builder = Client::builder()
+            .redirect(policy(follow, has_credentials, limit))
+            // It would tell another host the query.
+            .referer(false);
         builder = self.timeouts(builder)?;
         match self.get("verify").or_else(|| self.get("verify_ssl")) {
             Some(Value::Bool(false)) => builder = builder.tls_danger_accept_invalid_certs(true),
@@ -391,7 +401,7 @@ fn policy(follow: bool, has_credentials: bool, limit: usize) -> redirect::Policy
     redirect::Policy::custom(move |attempt| {
         if let Some(first) = attempt.previous().first()
             && has_credentials
-            && !same_server(first, attempt.url())
+            && first.origin() != attempt.url().origin()
         {
             let shown = |url: &Url| url.origin().ascii_serialization();
             let (from, to) = (shown(first), shown(attempt.url()));
@@ -402,14 +412,6 @@ fn policy(follow: bool, has_credentials: bool, limit: usize) -> redirect::Policy
         }
         attempt.follow()
     })
-}
-
-/// The same server, or its encrypted side: from `http://host` to `https://host` is no way out.
-fn same_server(from: &Url, to: &Url) -> bool {
-    from.origin() == to.origin()
-        || (from.host_str() == to.host_str()
-            && (from.scheme(), from.port_or_known_default()) == ("http", Some(80))
-            && (to.scheme(), to.port_or_known_default()) == ("https", Some(443)))
 }
 
 /// The path is left out of what is shown: for some servers it is the secret.
@@ -449,6 +451,41 @@ fn add_query(url: &mut Url, data: &Value) -> Result<(), HttpError> {
         }
     }
     Ok(())
+}
+
+/// What is sent beside the headers.
+struct Body {
+    bytes: Vec<u8>,
+    /// Its media type, where that is known.
+    kind: Option<&'static str>,
+}
+
+fn body(request: &HttpRequest, method: &Method) -> Result<Option<Body>, HttpError> {
+    use base64::Engine as _;
+
+    let unreadable = |error: &dyn std::fmt::Display| {
+        HttpError::Settings(format!("the request's body can't be read: {error}"))
+    };
+    let some = |bytes: Vec<u8>, kind| Ok(Some(Body { bytes, kind }));
+    if !request.json.is_null() {
+        let text = serde_json::to_vec(&request.json).map_err(|error| unreadable(&error))?;
+        return some(text, Some("application/json"));
+    }
+    if method == Method::GET || method == Method::HEAD {
+        return Ok(None);
+    }
+    if let Some(encoded) = &request.body {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(encoded);
+        return some(bytes.map_err(|error| unreadable(&error))?, None);
+    }
+    match &request.data {
+        Value::Null => Ok(None),
+        Value::String(text) => some(text.clone().into_bytes(), None),
+        fields => some(
+            form(fields)?.into_bytes(),
+            Some("application/x-www-form-urlencoded"),
+        ),
+    }
 }
 
 fn form(data: &Value) -> Result<String, HttpError> {
@@ -699,25 +736,70 @@ mod tests {
         ));
     }
 
-    #[test]
-    fn only_the_encrypted_side_of_a_server_is_the_same_server() {
-        let same = |from: &str, to: &str| {
-            same_server(&Url::parse(from).unwrap(), &Url::parse(to).unwrap())
+    #[tokio::test]
+    async fn a_redirect_tells_the_next_server_no_query() {
+        let (server, other) = (MockServer::start().await, MockServer::start().await);
+        Mock::given(path("/away"))
+            .respond_with(ResponseTemplate::new(302).insert_header("location", other.uri()))
+            .mount(&server)
+            .await;
+        let mut open = connection(&server, json!({}));
+        open.login = None;
+        run(&open, &get("away?key=made-up-key")).await.unwrap();
+        let seen = other.received_requests().await.unwrap();
+        assert_eq!(seen.len(), 1);
+        assert!(!seen[0].headers.contains_key("referer"), "{:?}", seen[0]);
+    }
+
+    #[tokio::test]
+    async fn the_connections_content_type_and_the_login_are_sent_once() {
+        let server = MockServer::start().await;
+        let extra = json!({"content-type": "application/x-made-up", "Authorization": "made-up"});
+        let connection = connection(&server, extra);
+        let post = |data: Value, body: Option<&str>, json: Value| HttpRequest {
+            method: "POST".to_owned(),
+            data,
+            body: body.map(ToOwned::to_owned),
+            json,
+            ..HttpRequest::default()
         };
-        assert!(same("http://a.example/x", "https://a.example/y"));
-        assert!(same("https://a.example:8443/x", "https://a.example:8443/"));
-        assert!(!same("https://a.example/", "http://a.example/"));
-        assert!(!same("http://a.example/", "https://a.example:8443/"));
-        assert!(!same("http://a.example:8080/", "https://a.example/"));
-        assert!(!same("https://a.example/", "https://b.a.example/"));
+        for request in [
+            post(json!({"a": 1}), None, Value::Null),
+            post(Value::Null, Some("/wA="), Value::Null),
+            post(Value::Null, None, json!([1])),
+        ] {
+            run(&connection, &request).await.unwrap();
+        }
+        let seen = server.received_requests().await.unwrap();
+        let bodies: Vec<_> = seen.iter().map(|request| request.body.as_slice()).collect();
+        assert_eq!(bodies, [b"a=1".as_slice(), b"\xff\0", b"[1]"]);
+        for request in seen {
+            let values = |name: &str| -> Vec<_> {
+                let values = request.headers.get_all(name).iter();
+                values
+                    .map(|value| value.to_str().unwrap().to_owned())
+                    .collect()
+            };
+            assert_eq!(values("content-type"), ["application/x-made-up"]);
+            assert_eq!(
+                values("authorization"),
+                ["Basic cmVhZGVyOm1hZGUtdXAtcGFzc3dvcmQ="]
+            );
+        }
     }
 
     #[tokio::test]
     async fn credentials_do_not_follow_a_redirect_to_another_host() {
         let (server, other) = (MockServer::start().await, MockServer::start().await);
+        let encrypted = server.uri().replace("http:", "https:");
         let to = |address: String| ResponseTemplate::new(302).insert_header("location", address);
         Mock::given(path("/away"))
             .respond_with(to(format!("{}/x", other.uri())))
+            .mount(&server)
+            .await;
+        // The encrypted side of a server is another server: the login would get lost on the way.
+        Mock::given(path("/encrypted"))
+            .respond_with(to(encrypted))
             .mount(&server)
             .await;
         Mock::given(path("/moved"))
@@ -732,6 +814,8 @@ mod tests {
         let error = run(&connection, &get("away")).await.unwrap_err();
         assert!(matches!(error, HttpError::Redirect { .. }), "{error}");
         assert!(other.received_requests().await.unwrap().is_empty());
+        let error = run(&connection, &get("encrypted")).await.unwrap_err();
+        assert!(matches!(error, HttpError::Redirect { .. }), "{error}");
         assert_eq!(
             run(&connection, &get("moved")).await.unwrap()["status"],
             200

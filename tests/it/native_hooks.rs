@@ -522,11 +522,69 @@ with DAG(dag_id="made"):
         "conn_type": "http", "host": "127.0.0.1", "port": server.address().port(), "schema": "http",
     }});
     std::fs::write(folder.path().join("made.connections.json"), web.to_string()).unwrap();
-    let (status, report) = run_with(&file, &[], &[]);
+    let recording = folder.path().join("run.jsonl");
+    let (status, report) = run_with(&file, &["--record", &recording.display().to_string()], &[]);
     assert_eq!(status, 0, "{report:#}");
     let log = events(task(&report, "go", -1)).join("\n");
     assert!(log.contains("Tool web_run returned"), "{log}");
     assert_eq!(server.received_requests().await.unwrap().len(), 1);
+    let seen = std::fs::read_to_string(recording).unwrap();
+    let second: Value = serde_json::from_str(seen.lines().nth(1).unwrap()).unwrap();
+    let told = second["request"]["messages"].to_string();
+    assert!(told.contains("<Response [200]>"), "{told}");
+    assert!(!told.contains("high"), "{told}");
+}
+
+#[tokio::test]
+async fn http_hook_sends_bytes_and_reads_headers_and_text_as_requests_does() {
+    let server = MockServer::start().await;
+    let answer = |kind: &str, body: &[u8]| {
+        ResponseTemplate::new(200)
+            .set_body_raw(body, kind)
+            .append_header("X-Tide", "high")
+            .append_header("X-Tide", "low")
+    };
+    for (at, kind, body) in [
+        ("/named", "text/plain; charset=UTF-8", "Flöt".as_bytes()),
+        ("/latin", "text/plain", b"Fl\xf6t"),
+        ("/unknown", "text/plain; charset=made-up", "Flöt".as_bytes()),
+        ("/json", "application/json", "\"Flöt\"".as_bytes()),
+    ] {
+        Mock::given(path(at))
+            .respond_with(answer(kind, body))
+            .mount(&server)
+            .await;
+    }
+    let ran = go(
+        "import io\nfrom airflow.providers.http.hooks.http import HttpHook",
+        r#"
+hook = HttpHook("POST", "web")
+named = hook.run("named", b"\xff\x00")
+texts = [hook.run(endpoint, io.BytesIO(b"file")).text for endpoint in ("named", "latin", "unknown", "json")]
+try:
+    hook.run("named", 7)
+except TypeError as error:
+    refused = str(error)
+return [texts, named.headers["X-Tide"], named.headers.get("x-tide"), "X-TIDE" in named.headers, refused]
+"#,
+        json!({"web": {"conn_type": "http", "host": "127.0.0.1", "port": server.address().port()}}),
+        &[],
+    );
+    let value = ran.value();
+    assert_eq!(
+        value.as_array().unwrap()[..4],
+        [
+            json!(["Flöt", "Flöt", "Flöt", "\"Flöt\""]),
+            json!("high, low"),
+            json!("high, low"),
+            json!(true),
+        ]
+    );
+    assert!(value[4].as_str().unwrap().contains("int"), "{value}");
+    let sent = server.received_requests().await.unwrap();
+    assert_eq!(sent[0].body, b"\xff\0");
+    assert_eq!(sent[1].body, b"file");
+    assert_eq!(sent.len(), 5);
 }
 
 #[tokio::test]

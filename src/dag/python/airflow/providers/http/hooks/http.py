@@ -5,6 +5,33 @@ from typing import Any
 from airflow.sdk.bases.hook import BaseHook
 from updraft_native_hook import ask, not_here
 
+
+class Headers(dict):
+    """Headers of an answer: the case of a name does not matter."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name.lower())
+
+    def __contains__(self, name):
+        return isinstance(name, str) and super().__contains__(name.lower())
+
+    def get(self, name, default=None):
+        """The value of a header."""
+        return super().get(name.lower(), default)
+
+
+def _charset(headers):
+    """The encoding that an answer names, or that its kind has; None when nobody knows."""
+    kind, *parameters = (part.strip() for part in headers.get("content-type", "").split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip(" '\"")
+    if "text" in kind:
+        return "ISO-8859-1"
+    return "utf-8" if kind == "application/json" else None
+
+
 class Response:
     """An answer, with what is used most of `requests.Response`."""
 
@@ -19,13 +46,17 @@ class Response:
         self.status_code = answer["status"]
         self.reason = answer["reason"]
         self.url = answer["url"]
-        self.headers = answer["headers"]
-        self.encoding = "utf-8"
+        self.headers = Headers(answer["headers"])
+        self.encoding = _charset(self.headers)
 
     @property
     def text(self):
         """The body as text."""
-        return self.content.decode("utf-8", "replace")
+        try:
+            return self.content.decode(self.encoding or "utf-8", "replace")
+        except LookupError:
+            # It names an encoding that nobody has.
+            return self.content.decode("utf-8", "replace")
 
     @property
     def ok(self):
@@ -51,6 +82,25 @@ def _name(value):
     """The name of a class, or of what stands for one of a module that is not here."""
     origin = getattr(value, "_unavailable_origin", None)
     return origin[1] if origin is not None else getattr(value, "__name__", type(value).__name__)
+
+
+def _body(data, is_query):
+    """Data as the worker takes it: `data` for text and fields, `body` for bytes."""
+    if hasattr(data, "read"):
+        data = data.read()
+    if isinstance(data, (bytes, bytearray)) and is_query:
+        data = data.decode()
+    elif isinstance(data, (bytes, bytearray)):
+        import base64
+
+        return {"body": base64.b64encode(data).decode("ascii")}
+    if hasattr(data, "items"):
+        data = dict(data.items())
+    if data is not None and not isinstance(data, (str, dict, list, tuple)):
+        raise TypeError(f"data is a {type(data).__name__}, and must be text, bytes, an open file or a form's fields")
+    from updraft_toolsets import jsonable
+
+    return {"data": jsonable(data)}
 
 
 class HttpHook(BaseHook):
@@ -130,7 +180,7 @@ class HttpHook(BaseHook):
         request = {
             "method": self.method,
             "endpoint": endpoint,
-            "data": jsonable(data),
+            **_body(data, is_query=self.method == "GET"),
             "json": jsonable(request_kwargs.get("json")),
             "params": jsonable(request_kwargs.get("params")),
             "headers": {**self.default_headers, **(headers or {})},
