@@ -18,14 +18,16 @@ pub(super) struct FunctionNames {
 }
 
 /// An import in a function's body.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Import {
     /// Empty for `from . import a`.
     pub module: String,
     /// Dots before the module's name.
     pub level: u32,
-    /// `None` for `import module`.
-    pub names: Option<Vec<String>>,
+    /// `None` for `import module`; each with the name that it gets in the function.
+    pub names: Option<Vec<(String, String)>>,
+    /// What `import module as name` calls the module.
+    pub alias: Option<String>,
     pub line: u32,
 }
 
@@ -132,14 +134,10 @@ impl Body<'_> {
         self.guarded = before;
     }
 
-    fn note_import(&mut self, module: &str, level: u32, names: Option<Vec<String>>, offset: usize) {
+    fn note_import(&mut self, offset: usize, import: Import) {
         if !self.guarded {
-            self.found.imports.push(Import {
-                module: module.to_owned(),
-                level,
-                names,
-                line: self.lines.line(offset),
-            });
+            let line = self.lines.line(offset);
+            self.found.imports.push(Import { line, ..import });
         }
     }
 }
@@ -149,22 +147,27 @@ impl<'a> Visitor<'a> for Body<'_> {
         match statement {
             Stmt::Import(import) => {
                 for alias in &import.names {
-                    self.note_import(
-                        alias.name.as_str(),
-                        0,
-                        None,
-                        import.range.start().to_usize(),
-                    );
+                    let imported = Import {
+                        module: alias.name.to_string(),
+                        alias: alias.asname.as_ref().map(ToString::to_string),
+                        ..Import::default()
+                    };
+                    self.note_import(import.range.start().to_usize(), imported);
                 }
             }
             Stmt::ImportFrom(import) => {
-                let names = import.names.iter().map(|alias| alias.name.to_string());
-                self.note_import(
-                    import.module.as_ref().map_or("", |module| module.as_str()),
-                    import.level,
-                    Some(names.collect()),
-                    import.range.start().to_usize(),
-                );
+                let names = import.names.iter().map(|alias| {
+                    let bound = alias.asname.as_ref().unwrap_or(&alias.name);
+                    (alias.name.to_string(), bound.to_string())
+                });
+                let module = import.module.as_ref();
+                let imported = Import {
+                    module: module.map_or_else(String::new, ToString::to_string),
+                    level: import.level,
+                    names: Some(names.collect()),
+                    ..Import::default()
+                };
+                self.note_import(import.range.start().to_usize(), imported);
             }
             Stmt::Try(r#try) => {
                 let guarded = r#try
@@ -260,9 +263,9 @@ import pandas
 @other(
     1)
 def go(frame: pandas.Frame = pandas.EMPTY) -> pandas.Frame:
-    import numpy.linalg, json
+    import numpy.linalg as la, json
     from ..near import (helper,
-        other)
+        other as more)
     try:
         import guarded
         guarded.use()
@@ -286,8 +289,15 @@ f = lambda: requests.get(url)
         Import {
             module: module.to_owned(),
             level,
-            names: names.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            names: names.map(|names| {
+                let bound = |name: &&str| {
+                    let (name, bound) = name.split_once(" as ").unwrap_or((name, name));
+                    (name.to_owned(), bound.to_owned())
+                };
+                names.iter().map(bound).collect()
+            }),
             line,
+            alias: (module == "numpy.linalg").then(|| "la".to_owned()),
         }
     }
 
@@ -299,7 +309,7 @@ f = lambda: requests.get(url)
             [
                 import("numpy.linalg", 0, None, 6),
                 import("json", 0, None, 6),
-                import("near", 2, Some(&["helper", "other"]), 7),
+                import("near", 2, Some(&["helper", "other as more"]), 7),
                 import("reraised", 0, None, 15),
             ]
         );

@@ -91,6 +91,21 @@ with DAG(dag_id="bodies"):
     AgentOperator(task_id="of_a_tool", llm_conn_id="m", prompt="p", toolsets=[FunctionToolset(tools=[tool])])
     plain(); guarded(); imports(); names(); through_a_module_beside(); through_a_package_beside()
     starts_a_process(); asks_the_network(); asks_an_agent()
+
+    @task
+    def by_another_name():
+        import subprocess as sp
+        from beside.reader import read_frame as frame
+        sp.run(["ls"])
+        return frame()
+
+    @task
+    def asks_a_hook():
+        import raises_at_once
+        from beside.ports import hook, ports
+        return hook.get_df("SELECT 1"), ports.depth.fathoms, raises_at_once.nothing
+
+    by_another_name(); asks_a_hook()
 "#;
 
 fn write(folder: &Path) -> std::path::PathBuf {
@@ -98,6 +113,13 @@ fn write(folder: &Path) -> std::path::PathBuf {
     std::fs::write(&file, DAG).unwrap();
     std::fs::create_dir(folder.join("beside")).unwrap();
     std::fs::write(folder.join("beside/__init__.py"), "").unwrap();
+    std::fs::write(folder.join("raises_at_once.py"), "raise ValueError(7)\n").unwrap();
+    std::fs::write(
+        folder.join("beside/ports.py"),
+        "from airflow.providers.sqlite.hooks.sqlite import SqliteHook\nhook = SqliteHook('db')\n\n\
+         class Ports:\n    @property\n    def depth(self):\n        raise SystemExit(7)\n\nports = Ports()\n",
+    )
+    .unwrap();
     std::fs::write(
         folder.join("beside/reader.py"),
         "import pyarrow\n\ndef read_frame():\n    return helper()\n\ndef helper():\n    return pyarrow.table({})\n\n\
@@ -165,6 +187,19 @@ fn check_names_what_the_code_of_a_task_needs_with_file_and_line() {
             "asks_an_agent",
             "its code needs pydantic_ai.Agent, which runs here in agent tasks only: AgentOperator, @task.agent \
              (bodies.py:78)"
+                .to_owned(),
+        ),
+        (
+            "by_another_name",
+            format!(
+                "its code needs processes, which Dag code does not start here (subprocess.run) (bodies.py:90); \
+                 the module pyarrow, {not_here} (beside/reader.py:7)"
+            ),
+        ),
+        (
+            "asks_a_hook",
+            "its code needs SqliteHook.get_df, which is not done here: it needs pandas or polars, which the worker does \
+             not have (bodies.py:97)"
                 .to_owned(),
         ),
         (

@@ -5,7 +5,9 @@ through the functions of the Dag's own modules that they call. What they get as 
 only when they run.
 """
 
+import inspect
 import sys
+from types import ModuleType
 
 import _updraft
 import updraft_values
@@ -52,8 +54,8 @@ def _functions(task):
         method = getattr(cls, name, None)
         if method is not None:
             yield method, cls
-    agent_params = getattr(task, "agent_params", None)
-    toolsets = getattr(task, "toolsets", None) or settings.get("toolsets")
+    agent_params = _kept(task, "agent_params")
+    toolsets = _kept(task, "toolsets") or settings.get("toolsets")
     if not toolsets and isinstance(agent_params, dict):
         toolsets = agent_params.get("toolsets")
     for toolset in toolsets if isinstance(toolsets, (list, tuple)) else ():
@@ -61,20 +63,39 @@ def _functions(task):
 
 
 def _of_toolset(toolset):
-    for inner in (getattr(toolset, "wrapped", None), *(getattr(toolset, "toolsets", None) or ())):
+    inners = _kept(toolset, "toolsets")
+    for inner in (_kept(toolset, "wrapped"), *(inners if isinstance(inners, (list, tuple)) else ())):
         if inner is not None and not hasattr(inner, "_unavailable_origin"):
             yield from _of_toolset(inner)
-    tools = getattr(toolset, "tools", None)
+    tools = _kept(toolset, "tools")
     for tool in tools.values() if isinstance(tools, dict) else ():
         yield tool.function, None
-    hook = getattr(toolset, "_hook", None)
+    hook = _kept(toolset, "_hook")
     if hook is not None and not hasattr(hook, "_unavailable_origin"):
-        for name in toolset._allowed_methods:
-            yield getattr(hook, name, None), type(hook)
+        for name in _kept(toolset, "_allowed_methods") or ():
+            yield _attribute(hook, name), type(hook)
     for name in ("get_tools", "call_tool", "execute_tool", "filter_func", "prepare_func", "toolset_func"):
-        method = getattr(toolset, name, None)
+        method = _attribute(toolset, name)
         if method is not None:
             yield method, type(toolset)
+
+
+def _kept(value, name):
+    """What an object keeps under a name; None for what it would have to make."""
+    found = inspect.getattr_static(value, name, None)
+    return None if isinstance(found, property) else found
+
+
+def _attribute(value, name):
+    """What is asked of a value, as far as that can be said without running anything of it: a property's function."""
+    from updraft_unavailable import UnavailableModule
+
+    if isinstance(value, UnavailableModule):
+        return getattr(value, name, None)
+    found = inspect.getattr_static(value, name, None)
+    if isinstance(found, property):
+        return found.fget
+    return found.__func__ if isinstance(found, (staticmethod, classmethod)) else found
 
 
 class _Search:
@@ -108,11 +129,20 @@ class _Search:
         for dotted, line in names["names"]:
             first, *attributes = dotted.split(".")
             if first in ("self", "cls") and owner is not None:
-                if attributes and callable(getattr(owner, attributes[0], None)):
-                    self.function(getattr(owner, attributes[0]), owner)
+                if attributes:
+                    self._method(owner, attributes[0], file, line)
             elif first in known or first not in own and first in function.__globals__:
                 value = known[first] if first in known else function.__globals__[first]
                 self._value(value, attributes, file, line)
+
+    def _method(self, owner, name, file, line):
+        """Looks at what a method asks of its own object."""
+        found = _attribute(owner, name)
+        reason = _not_here(found, name, owner)
+        if reason is not None:
+            self._add(reason, file, line)
+        elif callable(found):
+            self.function(found, owner)
 
     def _import(self, statement, package, file, imported):
         module = statement["module"]
@@ -125,24 +155,33 @@ class _Search:
             self._add(_of_module(missing), file, statement["line"])
             return
         if statement["names"] is None:
-            first = module.partition(".")[0]
-            imported[first] = sys.modules[first]
+            bound = statement["alias"] or module.partition(".")[0]
+            # One that fails in a way of its own is not there.
+            found = sys.modules.get(module if statement["alias"] else bound)
+            if found is not None:
+                imported[bound] = found
             return
-        for name in statement["names"]:
+        for name, bound in statement["names"]:
             value = getattr(sys.modules.get(module), name, None)
             if value is None and name != "*" and f"{module}.{name}" not in sys.modules:
                 _missing(f"{module}.{name}")
                 value = getattr(sys.modules.get(module), name, None)
             if value is not None:
-                imported[name] = value
+                imported[bound] = value
                 self._value(value, (), file, statement["line"], called=False)
 
     def _value(self, value, attributes, file, line, called=True):
         """Looks at what a name stands for, and at what is asked of it."""
+        owner = None
         for index, attribute in enumerate(("", *attributes)):
             if index:
-                value = getattr(value, attribute, None)
+                owner = None if isinstance(value, ModuleType) else value if isinstance(value, type) else type(value)
+                value = _attribute(value, attribute)
             if value is None:
+                return
+            reason = _not_here(value, attribute, owner)
+            if reason is not None:
+                self._add(reason, file, line)
                 return
             reason = _reason(value)
             if reason is not None:
@@ -156,7 +195,15 @@ class _Search:
                 if method is not None:
                     self.function(method, value)
         elif callable(value):
-            self.function(value, type(getattr(value, "__self__", None)))
+            self.function(value, owner)
+
+
+def _not_here(value, name, owner):
+    """Why a method of one of the worker's own hooks can't be called; None when it can."""
+    reason = inspect.getattr_static(value, "_updraft_not_here", None)
+    if reason is None:
+        return None
+    return f"{owner.__name__}.{name}, which is not done here: it {reason}" if owner is not None else None
 
 
 def _closure(function):
