@@ -24,6 +24,7 @@ mod _updraft {
     use crate::dag::host::{HostError, LogRecord, XComQuery};
     use crate::dag::nesting;
     use crate::dag::world;
+    use crate::toolset::skills::local_repository;
 
     fn raise(error: HostError, vm: &VirtualMachine) -> PyBaseExceptionRef {
         match error {
@@ -174,8 +175,23 @@ mod _updraft {
     /// Clones repositories of skills and lets Dag code read them: a JSON list of the key and the folders.
     #[pyfunction]
     fn clone_skills(repositories_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
-        let repositories: Value = json(&repositories_json, vm)?;
+        let mut repositories: Value = json(&repositories_json, vm)?;
         let world = world::of(vm)?;
+        for url in repositories
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter_map(|source| source.pointer_mut("/git/repo_url"))
+        {
+            let Some(path) = url.as_str().and_then(local_repository) else {
+                continue;
+            };
+            // A clone is readable, and so must have been what it is a clone of.
+            let readable = world.files.resolve(&path).map_err(|error| {
+                vm.new_os_error(format!("the repository {}: {error}", path.display()))
+            })?;
+            *url = readable.to_string_lossy().into();
+        }
         let cloned = world
             .host
             .clone_skills(&repositories)

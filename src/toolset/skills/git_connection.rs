@@ -109,6 +109,26 @@ impl Address {
     }
 }
 
+/// The folder that a repository's address names; `None` for one on a server.
+#[must_use]
+pub fn local_repository(url: &str) -> Option<PathBuf> {
+    let address = Address::parse(url).ok()?;
+    if address.transport != Transport::Plain {
+        return None;
+    }
+    match url.split_once("://") {
+        None => Some(url.into()),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("git") => None,
+        // One that is no path is none that can be cloned: nothing is there.
+        Some((_, rest)) => Some(
+            reqwest::Url::parse(url)
+                .ok()
+                .and_then(|url| url.to_file_path().ok())
+                .unwrap_or_else(|| rest.into()),
+        ),
+    }
+}
+
 /// What a connection gives.
 #[derive(Default)]
 pub(super) struct Credential {

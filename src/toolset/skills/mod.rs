@@ -26,6 +26,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
+pub use self::git_connection::local_repository;
 pub use self::manifest::ManifestError;
 pub use self::script::ScriptError;
 pub use self::source::{GitSkills, ResolvedSkills, SkillSource, resolve_skills};

@@ -364,6 +364,9 @@ fn dag_code_resolves_skills_for_another_framework_and_they_are_gone_afterwards()
     let file = folder.path().join("made.py");
     std::fs::create_dir_all(folder.path().join("local/ebb")).unwrap();
     std::fs::write(folder.path().join("local/ebb/SKILL.md"), "ebb").unwrap();
+    repository_of("ebb/SKILL.md", &folder.path().join("kept"));
+    let outside = program.folder.path().join("outside");
+    repository_of("ebb/SKILL.md", &outside);
     let source = format!(
         r#"
 from pathlib import Path
@@ -379,7 +382,8 @@ with DAG(dag_id="made"):
     @task
     def go():
         private = GitSkills(repo_url="{private}", conn_id="skills", path="skills")
-        with resolve_skills([here / "local", private, GitSkills(repo_url="{open}")]) as folders:
+        kept = GitSkills(repo_url=str(here / "kept"))
+        with resolve_skills([here / "local", private, GitSkills(repo_url="{open}"), kept]) as folders:
             found = read(folders)
             clone = folders[1]
         failed = []
@@ -387,6 +391,9 @@ with DAG(dag_id="made"):
             lambda: (Path(clone) / "tides/SKILL.md").read_text(),
             lambda: resolve_skills([3]).__enter__(),
             lambda: resolve_skills([GitSkills(repo_url="{private}")]).__enter__(),
+            lambda: resolve_skills([GitSkills(repo_url="{outside}")]).__enter__(),
+            lambda: resolve_skills([GitSkills(repo_url="FILE://{outside}")]).__enter__(),
+            lambda: resolve_skills([GitSkills(repo_url="{outside}/../outside")]).__enter__(),
         ):
             try:
                 failed.append(ask())
@@ -398,6 +405,7 @@ with DAG(dag_id="made"):
 "#,
         private = https("private/skills.git"),
         open = https("open/skills.git"),
+        outside = outside.display(),
     );
     std::fs::write(&file, source).unwrap();
     let output = program
@@ -412,13 +420,30 @@ with DAG(dag_id="made"):
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let error = report["tasks"][0]["error"].as_str().unwrap();
     for part in [
-        "[['ebb'], ['Run scripts/high.sh.'], ['Run scripts/high.sh.']]",
+        "[['ebb'], ['Run scripts/high.sh.'], ['Run scripts/high.sh.'], ['high']]",
         "may read only files of its bundle",
         "TypeError: Unsupported skill source 'int'; expected a path or GitSkills.",
         "RuntimeError: Failed to clone https://localhost",
     ] {
         assert!(error.contains(part), "{part}\n{error}");
     }
+    let refused = format!("OSError: the repository {}", outside.display());
+    assert_eq!(error.matches(&refused).count(), 3, "{error}");
+}
+
+/// Makes a repository of one file, which says `high`.
+fn repository_of(file: &str, folder: &std::path::Path) {
+    let path = folder.join(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "high").unwrap();
+    let repository = git2::Repository::init(folder).unwrap();
+    let mut index = repository.index().unwrap();
+    index.add_path(std::path::Path::new(file)).unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let mate = git2::Signature::now("mate", "mate@example.com").unwrap();
+    repository
+        .commit(Some("HEAD"), &mate, &mate, "High tide", &tree, &[])
+        .unwrap();
 }
 
 #[test]
