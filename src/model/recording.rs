@@ -13,7 +13,8 @@
 //! - `request.messages`: what the model had not been told before.
 //! - `error` in place of `response`: what the provider said instead of answering.
 //!
-//! Known secrets are masked. Folders that lie elsewhere on another machine are named by what they are for.
+//! Known secrets are masked. Folders that lie elsewhere on another machine are named by what they are for, in requests and
+//! in responses; a response that is played back has this machine's folders again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -158,19 +159,46 @@ impl Described {
         self.anywhere(self.scope.masker.mask_value(described))
     }
 
+    /// What [`Self::anywhere`] has made of folders, undone; clones of skills have no name until they are made.
+    fn here(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.text_here(&text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.here(item)).collect(),
+            Value::Object(map) => map
+                .into_iter()
+                .map(|(key, item)| (key, self.here(item)))
+                .collect(),
+            other => other,
+        }
+    }
+
+    fn text_here(&self, text: &str) -> String {
+        // The longer name first.
+        let folders = self.folders.iter().rev();
+        folders.fold(text.to_owned(), |text, (folder, name)| {
+            text.replace(name, folder)
+        })
+    }
+
+    fn text_anywhere(&self, text: &str) -> String {
+        let folders = self.folders.iter();
+        let text = folders.fold(text.to_owned(), |text, (folder, name)| {
+            text.replace(folder, name)
+        });
+        match &self.clones {
+            Some(clones) => clones.replace_all(&text, "<skills>").into_owned(),
+            None => text,
+        }
+    }
+
+    fn error_anywhere(&self, text: &str) -> String {
+        self.text_anywhere(&self.scope.masker.mask_str(text))
+    }
+
     /// With folders as they are called on every machine.
     fn anywhere(&self, value: Value) -> Value {
         match value {
-            Value::String(text) => {
-                let mut text = text;
-                for (folder, name) in &self.folders {
-                    text = text.replace(folder, name);
-                }
-                match &self.clones {
-                    Some(clones) => clones.replace_all(&text, "<skills>").into_owned().into(),
-                    None => text.into(),
-                }
-            }
+            Value::String(text) => self.text_anywhere(&text).into(),
             Value::Array(items) => items.into_iter().map(|item| self.anywhere(item)).collect(),
             Value::Object(map) => map
                 .into_iter()
@@ -251,7 +279,8 @@ impl Model for Recorder {
         };
         match &answer {
             Ok(response) => {
-                exchange.response = Some(scope.masker.mask_value(json!(response)));
+                let masked = scope.masker.mask_value(json!(response));
+                exchange.response = Some(self.described.anywhere(masked));
             }
             Err(error) => {
                 exchange.error = Some(RecordedError {
@@ -260,8 +289,8 @@ impl Model for Recorder {
                         _ => None,
                     },
                     text: match error {
-                        ModelError::Http { body, .. } => scope.masker.mask_str(body).into_owned(),
-                        other => scope.masker.mask_str(&other.to_string()).into_owned(),
+                        ModelError::Http { body, .. } => self.described.error_anywhere(body),
+                        other => self.described.error_anywhere(&other.to_string()),
                     },
                 });
             }
@@ -396,13 +425,16 @@ impl Model for Replay {
             )));
         }
         match (&exchange.response, &exchange.error) {
-            (Some(response), _) => serde_json::from_value(response.clone()).map_err(|error| {
-                ModelError::Replay(format!(
-                    "response {} of {} in the recording {path} can't be read: {error}",
-                    index + 1,
-                    self.who()
-                ))
-            }),
+            (Some(response), _) => {
+                let response = self.described.here(response.clone());
+                serde_json::from_value(response).map_err(|error| {
+                    ModelError::Replay(format!(
+                        "response {} of {} in the recording {path} can't be read: {error}",
+                        index + 1,
+                        self.who()
+                    ))
+                })
+            }
             (
                 None,
                 Some(RecordedError {
@@ -412,9 +444,11 @@ impl Model for Replay {
             ) => Err(ModelError::Http {
                 status: *status,
                 model_name: exchange.model.clone(),
-                body: text.clone(),
+                body: self.described.text_here(text),
             }),
-            (None, Some(error)) => Err(ModelError::UnexpectedBehavior(error.text.clone())),
+            (None, Some(error)) => Err(ModelError::UnexpectedBehavior(
+                self.described.text_here(&error.text),
+            )),
             (None, None) => Err(ModelError::Replay(format!(
                 "exchange {} of {} in the recording {path} has neither response nor error",
                 index + 1,
@@ -565,7 +599,7 @@ mod tests {
     async fn recorded(folder: &Path) -> (PathBuf, Vec<ModelResponse>) {
         let path = folder.join("run.jsonl");
         let transcript = r#"[{"tool_calls": [{"name": "query", "args": {"sql": "made-up-password"}}],
-            "usage": {"input_tokens": 7}}, {"text": "Twelve."}]"#;
+            "usage": {"input_tokens": 7}}, {"text": "Twelve: see /home/someone/dags/a and /home/someone/b."}]"#;
         let model = Arc::new(Scripted::from_text(transcript, "t").unwrap());
         let recorder = Recorder::new(model, &path, scope(1)).unwrap();
         let mut messages = prompt("The key is made-up-password.");
@@ -589,6 +623,8 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains("made-up-password"), "{text}");
+        assert!(!text.contains("/home/someone"), "{text}");
+        assert!(text.contains("see <dags>/a and <dags>/../b."), "{text}");
         assert!(
             text.contains("Skills lie in <dags>/skills, <dags>/../more and <skills>/repo."),
             "{text}"
