@@ -111,8 +111,12 @@ async fn serve(listener: &TcpListener, command: &str, said: &Mutex<String>) -> s
     };
     let listen = async {
         let mut text = Vec::new();
-        errors.take(MAX_SAID).read_to_end(&mut text).await?;
+        let mut beginning = errors.take(MAX_SAID);
+        beginning.read_to_end(&mut text).await?;
         note(said, &String::from_utf8_lossy(&text));
+        // A program whose output nobody reads any more waits or ends.
+        let mut rest = beginning.into_inner();
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
         Ok(())
     };
     let (up, down, listened): (std::io::Result<()>, _, _) = tokio::join!(up, down, listen);
@@ -194,6 +198,22 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "HIGH TIDE");
+    }
+
+    #[tokio::test]
+    async fn a_program_may_complain_at_length() {
+        let command = "sh -c 'head -c 200000 /dev/zero >&2; exec cat'";
+        let tunnel = Tunnel::open(command, "h", 22, "git").await.unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", tunnel.port))
+            .await
+            .unwrap();
+        stream.write_all(b"ebb").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer);
+        let patience = std::time::Duration::from_secs(20);
+        tokio::time::timeout(patience, read).await.unwrap().unwrap();
+        assert_eq!(answer, "ebb");
     }
 
     #[tokio::test]
