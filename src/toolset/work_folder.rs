@@ -34,9 +34,16 @@ impl WorkFolder {
                 .permissions(fs::Permissions::from_mode(0o700))
                 .tempdir_in(&parent)?
                 .keep();
-            let lock = File::open(&path)?;
-            lock.lock()?;
-            // A sweep may have come between the two steps: then it has the folder, and this is the next one.
+            let lock = match File::open(&path).and_then(|lock| lock.lock().map(|()| lock)) {
+                Ok(lock) => lock,
+                // A sweep was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    remove(&path);
+                    return Err(error);
+                }
+            };
+            // A sweep may have come before the lock: then it has the folder, and this is the next one.
             let same = |metadata: fs::Metadata| {
                 lock.metadata()
                     .is_ok_and(|held| held.ino() == metadata.ino() && held.dev() == metadata.dev())
@@ -141,6 +148,26 @@ mod tests {
         fs::set_permissions(path.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn folders_are_made_while_others_are_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        sweep_below(parent.path());
+                    }
+                });
+            }
+            let made: Vec<_> = (0..500).map(|_| WorkFolder::below(parent.path())).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            for folder in made {
+                assert!(folder.unwrap().path().exists());
+            }
+        });
     }
 
     #[test]
