@@ -72,6 +72,15 @@ async fn ask(services: &Services, request: &Value) -> Result<Value, String> {
 async fn bucket(services: &Services, request: &Value) -> Result<Value, String> {
     let open = async |url: &str| {
         let location = Location::parse(url).map_err(|error| error.to_string())?;
+        // Hooks write the name that they are given into the URL, and a name may say more than which bucket.
+        if location.account_host.is_some()
+            || location.conn_id.is_some()
+            || !location.path.is_empty()
+        {
+            return Err(format!(
+                "{location}: a hook takes the bucket's or container's name alone, without connection, account or path"
+            ));
+        }
         let connection = bucket_connection(services, request, &location).await?;
         let environment = services.config.environment();
         object_store::open_bucket(&location, connection.as_ref(), environment)

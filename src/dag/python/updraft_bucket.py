@@ -44,13 +44,12 @@ class Bucket:
         """The bytes of an object."""
         return base64.b64decode(self._ask("read", key=key)["base64"])
 
-    def write(self, key, data, replace=True, content_type=None, metadata=None):
-        """Writes an object."""
+    def write(self, key, data, content_type=None, metadata=None):
+        """Writes an object, over one that is there already."""
         self._ask(
             "write",
             key=key,
             data=base64.b64encode(data).decode("ascii"),
-            replace=bool(replace),
             content_type=content_type,
             metadata=metadata,
         )

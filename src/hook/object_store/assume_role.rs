@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use backon::{ExponentialBuilder, Retryable as _};
 use chrono::{DateTime, TimeDelta, Utc};
 use object_store::aws::{AwsAuthorizer, AwsCredential, AwsCredentialProvider};
 use object_store::client::{CredentialProvider, HttpClient, HttpRequest};
@@ -13,9 +15,16 @@ use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
+use super::failure::element;
+use crate::airflow::error_chain::error_chain;
+
 /// Credentials are asked for anew this long before they run out.
 const MARGIN: TimeDelta = TimeDelta::minutes(5);
 const VERSION: &str = "2011-06-15";
+/// How long STS has before it is asked again for the first time; twice as long each time after.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// How often STS is asked again where the reason may pass.
+const RETRIES: usize = 4;
 
 /// Who asks for the role.
 pub(super) enum Identity {
@@ -43,13 +52,29 @@ enum AssumeRoleError {
     },
     #[error("STS answered the request for role {role_arn} with something else")]
     Answer { role_arn: String },
+    /// There are no credentials to ask with.
+    #[error(transparent)]
+    Credentials(#[from] object_store::Error),
+}
+
+impl AssumeRoleError {
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Request { .. } => true,
+            Self::Refused { status, .. } => *status == 429 || *status >= 500,
+            Self::TokenFile { .. } | Self::Answer { .. } | Self::Credentials(_) => false,
+        }
+    }
 }
 
 impl From<AssumeRoleError> for object_store::Error {
     fn from(error: AssumeRoleError) -> Self {
-        Self::Unauthenticated {
-            path: "the connection's role".to_owned(),
-            source: Box::new(error),
+        match error {
+            AssumeRoleError::Credentials(error) => error,
+            error => Self::Unauthenticated {
+                path: "the connection's role".to_owned(),
+                source: Box::new(error),
+            },
         }
     }
 }
@@ -130,7 +155,7 @@ impl AssumedRole {
         Ok(form.query().unwrap_or_default().to_owned())
     }
 
-    async fn assume(&self) -> object_store::Result<(Arc<AwsCredential>, DateTime<Utc>)> {
+    async fn assume(&self) -> Result<(Arc<AwsCredential>, DateTime<Utc>), AssumeRoleError> {
         let body = self.form().await?;
         let failed = |reason: String| AssumeRoleError::Request {
             role_arn: self.role_arn.clone(),
@@ -155,27 +180,23 @@ impl AssumedRole {
             .client
             .execute(request)
             .await
-            .map_err(|error| failed(causes(&error)))?;
+            .map_err(|error| failed(error_chain(&error)))?;
         let status = answer.status();
         let text = answer
             .into_body()
             .bytes()
             .await
-            .map_err(|error| failed(causes(&error)))?;
+            .map_err(|error| failed(error_chain(&error)))?;
         let text = String::from_utf8_lossy(&text);
         if !status.is_success() {
             return Err(AssumeRoleError::Refused {
                 role_arn: self.role_arn.clone(),
                 status: status.as_u16(),
                 reason: element(&text, "Message").unwrap_or_default().to_owned(),
-            }
-            .into());
+            });
         }
-        credentials(&text).ok_or_else(|| {
-            AssumeRoleError::Answer {
-                role_arn: self.role_arn.clone(),
-            }
-            .into()
+        credentials(&text).ok_or_else(|| AssumeRoleError::Answer {
+            role_arn: self.role_arn.clone(),
         })
     }
 }
@@ -191,7 +212,12 @@ impl CredentialProvider for AssumedRole {
         {
             return Ok(Arc::clone(credential));
         }
-        let (credential, until) = self.assume().await?;
+        let policy = ExponentialBuilder::default()
+            .with_min_delay(FIRST_DELAY)
+            .with_max_times(RETRIES)
+            .with_jitter();
+        let assume = || self.assume();
+        let (credential, until) = assume.retry(policy).when(AssumeRoleError::may_pass).await?;
         *current = Some((Arc::clone(&credential), until));
         Ok(credential)
     }
@@ -225,24 +251,6 @@ fn credentials(answer: &str) -> Option<(Arc<AwsCredential>, DateTime<Utc>)> {
     };
     let until = element(answer, "Expiration")?.parse().ok()?;
     Some((Arc::new(credential), until))
-}
-
-/// The text of the first element of this name. The values of interest hold nothing that XML would escape.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
-    let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    Some(text.trim())
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -320,6 +328,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn sts_is_asked_again_when_it_is_not_well_and_not_when_it_refuses() {
+        let server = MockServer::start().await;
+        let unwell = ResponseTemplate::new(503);
+        Mock::given(method("POST"))
+            .respond_with(unwell)
+            .up_to_n_times(1)
+            .expect(1)
+            .mount(&server)
+            .await;
+        Mock::given(method("POST"))
+            .respond_with(ResponseTemplate::new(200).set_body_string(GRANTED))
+            .mount(&server)
+            .await;
+        let found = role(somebody(), &server).get_credential().await;
+        assert_eq!(found.unwrap().key_id, "ASIAMADEUP");
+
+        server.reset().await;
+        Mock::given(method("POST"))
+            .respond_with(ResponseTemplate::new(403))
+            .expect(1)
+            .mount(&server)
+            .await;
+        assert!(role(somebody(), &server).get_credential().await.is_err());
+    }
+
+    #[tokio::test]
     async fn a_refusal_says_which_role_and_why() {
         let server = MockServer::start().await;
         Mock::given(method("POST"))
@@ -332,7 +366,7 @@ mod tests {
             .get_credential()
             .await
             .unwrap_err();
-        let text = causes(&error);
+        let text = error_chain(&error);
         assert!(
             text.contains("STS refuses role arn:aws:iam::1:role/r (403): not for you"),
             "{text}"

@@ -141,18 +141,32 @@ impl Opening<'_> {
             "sts" => None,
             _ => fields.text("endpoint_url")?.or(fields.text("endpoint")?),
         };
-        let variable = format!("AWS_ENDPOINT_URL_{}", service.to_uppercase());
-        let found = of_service
-            .or(general)
-            .or_else(|| self.env(&variable))
-            .or_else(|| self.env("AWS_ENDPOINT_URL"))
-            .or_else(|| profile.get("endpoint_url"));
-        if let Some(url) = found
-            && Url::parse(url).map_or(true, |url| !url.has_host())
-        {
-            return Err(fields.error("extra's endpoint_url", format!("is no URL: {url:?}")));
+        let is_url = |url: &str| Url::parse(url).is_ok_and(|url| url.has_host());
+        if let Some(url) = of_service.or(general) {
+            if !is_url(url) {
+                let field = of_service.map_or("extra's endpoint_url", |_| &field);
+                return Err(fields.error(field, format!("is no URL: {url:?}")));
+            }
+            return Ok(Some(url.to_owned()));
         }
-        Ok(found.map(ToOwned::to_owned))
+        let variable = format!("AWS_ENDPOINT_URL_{}", service.to_uppercase());
+        let places = [
+            (variable.as_str(), self.env(&variable)),
+            ("AWS_ENDPOINT_URL", self.env("AWS_ENDPOINT_URL")),
+            (
+                "the AWS profile's endpoint_url",
+                profile.get("endpoint_url"),
+            ),
+        ];
+        let found = places
+            .into_iter()
+            .find_map(|(place, url)| Some((place, url?)));
+        match found {
+            Some((place, url)) if !is_url(url) => {
+                Err(StoreError::Ambient(format!("{place} is no URL: {url:?}")))
+            }
+            found => Ok(found.map(|(_, url)| url.to_owned())),
+        }
     }
 
     fn client_options(
@@ -379,6 +393,18 @@ impl Opening<'_> {
                 self.role(identity, role_arn, parameters, region, client)?,
             ));
         }
+        let has = |variable: &str| self.env(variable).is_some();
+        // Without one the client would take the machine's role, which is not the container's.
+        if has("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+            && !has("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+            && !has("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+        {
+            return Err(StoreError::Ambient(
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI is followed only with AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE, \
+                 which is not set: set it, unset the other one, or put keys into the connection"
+                    .to_owned(),
+            ));
+        }
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name("credentials")
             .with_region(region);
@@ -413,18 +439,18 @@ impl Opening<'_> {
         if is_off && !has_container {
             return Ok(None);
         }
-        let provider = builder
-            .with_retry(RetryConfig {
-                max_retries: 0,
-                ..RetryConfig::default()
-            })
-            .build()
-            .map_err(|error| self.client_error(error))?
-            .credentials()
-            .clone();
+        let provider = |retry: RetryConfig| -> Result<AwsCredentialProvider, StoreError> {
+            let made = builder.clone().with_retry(retry).build();
+            let made = made.map_err(|error| self.client_error(error))?;
+            Ok(made.credentials().clone())
+        };
+        let probe = provider(RetryConfig {
+            max_retries: 0,
+            ..retries()
+        })?;
         // Off AWS there is no metadata service, and nobody answers.
-        match tokio::time::timeout(METADATA_TIMEOUT, provider.get_credential()).await {
-            Ok(Ok(_)) => Ok(Some(provider)),
+        match tokio::time::timeout(METADATA_TIMEOUT, probe.get_credential()).await {
+            Ok(Ok(_)) => Ok(Some(provider(retries())?)),
             Ok(Err(error)) if has_container => Err(self.client_error(error)),
             Ok(Err(_)) | Err(_) => Ok(None),
         }
@@ -556,4 +582,43 @@ fn retry_config(config: &Map<String, Value>) -> RetryConfig {
         retry.max_retries = asked;
     }
     retry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_wrong_in_the_environment_is_named_as_it_stands_there() {
+        let opened = async |variable: (&str, &str), extra: &str| {
+            let own = [("HOME", "/nowhere"), ("AWS_REGION", "eu-north-1"), variable];
+            let connection = Connection {
+                conn_id: "lake".to_owned(),
+                conn_type: "aws".to_owned(),
+                extra: Some(extra.to_owned()),
+                ..Connection::default()
+            };
+            let location = Location::parse("s3://b").unwrap();
+            let opened = open(&location, Some(&connection), &own.into_iter().collect()).await;
+            opened.unwrap_err().to_string()
+        };
+        let told = opened(
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1"),
+            "{}",
+        )
+        .await;
+        assert!(
+            told.starts_with("AWS_CONTAINER_CREDENTIALS_FULL_URI is followed only with AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+            "{told}"
+        );
+        for variable in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
+            let told = opened((variable, "nowhere"), "{}").await;
+            assert_eq!(told, format!("{variable} is no URL: \"nowhere\""));
+        }
+        let told = opened(("AWS_ENDPOINT_URL", "nowhere"), r#"{"endpoint": "here"}"#).await;
+        assert_eq!(
+            told,
+            "connection `lake`: extra's endpoint_url is no URL: \"here\""
+        );
+    }
 }

@@ -14,6 +14,13 @@ use crate::airflow::connection::Connection;
 /// The longest name of a storage account.
 const MAX_ACCOUNT: usize = 24;
 const PUBLIC_SUFFIX: &str = "blob.core.windows.net";
+/// What the hosts of storage accounts end with, in each of Microsoft's clouds and in OneLake.
+const CLOUDS: [&str; 4] = [
+    "core.windows.net",
+    "core.chinacloudapi.cn",
+    "core.usgovcloudapi.net",
+    "fabric.microsoft.com",
+];
 /// Account and key that every Azurite has; both are in Microsoft's documentation.
 const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
 const EMULATOR_KEY: &str =
@@ -95,7 +102,7 @@ pub(super) async fn open(
             let own = probe.build().map_err(client_error)?.credentials().clone();
             // Off Azure's machines there is no metadata service, and nobody answers.
             match tokio::time::timeout(METADATA_TIMEOUT, own.get_credential()).await {
-                Ok(Ok(_)) => builder.with_credentials(own),
+                Ok(Ok(_)) => builder,
                 _ => {
                     return Err(fields.error(
                         "password",
@@ -251,6 +258,16 @@ impl Reading<'_> {
             }
             settings.account = Some(named.to_owned());
             if settings.endpoint.is_none() {
+                // A model may have written the URL, and credentials go where it leads.
+                if !is_microsofts(suffix) {
+                    return Err(StoreError::Url {
+                        url: self.location.to_string(),
+                        problem: format!(
+                            "{host} is no storage account in one of Microsoft's clouds; for another address, set the \
+                             connection's host and leave the account out of the URL"
+                        ),
+                    });
+                }
                 // The address for files of Data Lake Gen2 has a twin for blobs.
                 let suffix = suffix
                     .strip_prefix("dfs.")
@@ -375,6 +392,16 @@ impl Reading<'_> {
         }
         Ok(Credentials::ManagedIdentity { client_id })
     }
+}
+
+/// Is what follows an account's name in its host in one of [`CLOUDS`]?
+fn is_microsofts(suffix: &str) -> bool {
+    let suffix = suffix.to_ascii_lowercase();
+    CLOUDS.iter().any(|cloud| {
+        suffix
+            .strip_suffix(cloud)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    })
 }
 
 fn cut(name: &str) -> String {
@@ -570,6 +597,49 @@ mod tests {
         assert_eq!(
             settings.endpoint.as_deref(),
             Some("https://other.blob.core.windows.net")
+        );
+    }
+
+    #[test]
+    fn a_url_leads_credentials_to_microsofts_clouds_only() {
+        let sas = wasb("", "", "", json!({"sas_token": "sv=1&sig=made-up"}));
+        let endpoint = |url: &str| read(url, &sas, &[]).map(|settings| settings.endpoint);
+        for (url, expected) in [
+            (
+                "abfss://c@acc.dfs.core.usgovcloudapi.net/p",
+                "https://acc.blob.core.usgovcloudapi.net",
+            ),
+            (
+                "wasbs://c@acc.Blob.Core.Windows.net",
+                "https://acc.Blob.Core.Windows.net",
+            ),
+            (
+                "abfss://c@onelake.dfs.fabric.microsoft.com/p",
+                "https://onelake.blob.fabric.microsoft.com",
+            ),
+        ] {
+            assert_eq!(endpoint(url).unwrap().as_deref(), Some(expected), "{url}");
+        }
+        for host in [
+            "acc.evil.example",
+            "acc.evilcore.windows.net",
+            "core.windows.net.evil.example",
+        ] {
+            let error = endpoint(&format!("wasb://c@{host}")).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "wasb://c@{host}: {host} is no storage account in one of Microsoft's clouds; for another address, \
+                     set the connection's host and leave the account out of the URL"
+                )
+            );
+        }
+        // The connection itself may name any address.
+        let own = wasb("https://acc.files.example", "", "k", json!({}));
+        let settings = read("abfs://c@acc.evil.example/p", &own, &[]).unwrap();
+        assert_eq!(
+            settings.endpoint.as_deref(),
+            Some("https://acc.files.example")
         );
     }
 

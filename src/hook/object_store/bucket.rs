@@ -4,27 +4,45 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
 use chrono::SecondsFormat;
 use futures::TryStreamExt as _;
-use object_store::buffered::BufWriter;
+use object_store::aws::AmazonS3;
+use object_store::azure::MicrosoftAzure;
+use object_store::gcp::GoogleCloudStorage;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutOptions,
+    Attribute, Attributes, GetOptions, GetResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, PutMultipartOptions, PutOptions,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::io::AsyncWriteExt as _;
 
 use super::{StoreError, failure};
 
 /// A store whose keys can be listed by any beginning, and not only by folders.
-pub trait Bucket: ObjectStore + PaginatedListStore {}
+pub trait Bucket: ObjectStore + PaginatedListStore {
+    /// Is the object whose key is the whole prefix missing from a list? Azure's client takes it for the mark of a folder.
+    fn list_lacks_the_prefix_itself(&self) -> bool {
+        false
+    }
+}
 
-impl<T: ObjectStore + PaginatedListStore> Bucket for T {}
+impl Bucket for AmazonS3 {}
+impl Bucket for GoogleCloudStorage {}
+impl Bucket for MicrosoftAzure {
+    fn list_lacks_the_prefix_itself(&self) -> bool {
+        true
+    }
+}
 
 /// Bytes of an object that Dag code is given.
 const MAX_READ: u64 = 256 << 20;
+/// Bytes of a part of an object that is copied through this machine.
+const PART: u64 = 10 << 20;
+/// Parts that an object may have.
+const MAX_PARTS: u64 = 10_000;
 
 /// One thing that a hook asks of a bucket.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,14 +64,11 @@ pub enum Operation {
     Head { key: String },
     /// The bytes of an object, in base64.
     Read { key: String },
-    /// Writes an object.
+    /// Writes an object, over one that is there already.
     Write {
         key: String,
         /// In base64.
         data: String,
-        /// False: an object that is there already is an error.
-        #[serde(default)]
-        replace: bool,
         #[serde(default)]
         content_type: Option<String>,
         #[serde(default)]
@@ -75,10 +90,7 @@ pub enum BucketError {
     /// Nothing is there.
     #[error("there is no {0:?}")]
     NotFound(String),
-    /// Something is there already.
-    #[error("The key {0} already exists.")]
-    Exists(String),
-    /// The key has a part that the client can't address: empty, `.` or `..`.
+    /// The client can't address the key: it is empty, has a slash at an end, or a part that is empty, `.` or `..`.
     #[error("{key:?} can't be addressed: {reason}")]
     Key { key: String, reason: String },
     /// More than Dag code may hold.
@@ -123,13 +135,9 @@ pub async fn run(bucket: &Arc<dyn Bucket>, operation: Operation) -> Result<Value
         Operation::Write {
             key,
             data,
-            replace,
             content_type,
             metadata,
         } => {
-            if !replace && !head(bucket.as_ref(), &key).await?.is_null() {
-                return Err(BucketError::Exists(key));
-            }
             let mut attributes = Attributes::new();
             if let Some(content_type) = content_type {
                 attributes.insert(Attribute::ContentType, content_type.into());
@@ -150,9 +158,11 @@ pub async fn run(bucket: &Arc<dyn Bucket>, operation: Operation) -> Result<Value
             done => Ok(done.map(|()| Value::Null)?),
         },
         Operation::Delete { keys } => {
+            // Nothing is deleted when one of them can't be.
+            let paths: Vec<Path> = keys.iter().map(|key| path(key)).collect::<Result<_, _>>()?;
             let mut deleted = Vec::new();
-            for key in keys {
-                match bucket.delete(&path(&key)?).await {
+            for (key, path) in keys.into_iter().zip(&paths) {
+                match bucket.delete(path).await {
                     Err(object_store::Error::NotFound { .. }) => {}
                     done => {
                         done?;
@@ -181,21 +191,45 @@ pub async fn copy_between(
         }
         found => found?,
     };
-    let store: Arc<dyn ObjectStore> = Arc::<dyn Bucket>::clone(into);
-    let attributes = found.attributes.clone();
-    let mut writer = BufWriter::new(store, path(to)?).with_attributes(attributes);
-    let mut stream = found.into_stream();
-    while let Some(bytes) = stream.try_next().await? {
-        writer.put(bytes).await?;
+    let (size, attributes) = (found.meta.size, found.attributes.clone());
+    if size <= PART {
+        let data = found.bytes().await?;
+        let options = PutOptions::from(attributes);
+        into.put_opts(&path(to)?, data.into(), options).await?;
+        return Ok(());
     }
-    writer
-        .shutdown()
-        .await
-        .map_err(|source| object_store::Error::Generic {
-            store: "copy",
-            source: source.into(),
-        })?;
+    let options = PutMultipartOptions::from(attributes);
+    let mut upload = into.put_multipart_opts(&path(to)?, options).await?;
+    let part = usize::try_from(PART.max(size.div_ceil(MAX_PARTS))).unwrap_or(usize::MAX);
+    let copied = copy_parts(found, upload.as_mut(), part).await;
+    if let Err(error) = copied {
+        // Parts that stay behind are paid for.
+        if let Err(error) = upload.abort().await {
+            tracing::warn!("the parts of {to:?} that were written can't be removed: {error}");
+        }
+        return Err(error.into());
+    }
     Ok(())
+}
+
+async fn copy_parts(
+    from: GetResult,
+    into: &mut dyn MultipartUpload,
+    part: usize,
+) -> object_store::Result<()> {
+    let mut stream = from.into_stream();
+    let mut waiting = BytesMut::new();
+    while let Some(bytes) = stream.try_next().await? {
+        waiting.extend_from_slice(&bytes);
+        while waiting.len() >= part {
+            into.put_part(waiting.split_to(part).freeze().into())
+                .await?;
+        }
+    }
+    if !waiting.is_empty() {
+        into.put_part(waiting.freeze().into()).await?;
+    }
+    into.complete().await.map(|_| ())
 }
 
 async fn list(
@@ -207,18 +241,29 @@ async fn list(
 ) -> Result<Value, BucketError> {
     let wanted = max_items.unwrap_or(usize::MAX);
     let (mut objects, mut prefixes) = (Vec::new(), Vec::new());
+    let is_after = start_after.as_deref().is_none_or(|start| prefix > start);
+    if bucket.list_lacks_the_prefix_itself() && is_after && path(prefix).is_ok() {
+        let itself = head(bucket, prefix).await?;
+        objects.extend(Some(itself).filter(|itself| !itself.is_null()));
+    }
+    // The client drops a slash at the end of what it names.
+    let dropped = if delimiter.ends_with('/') { "/" } else { "" };
     let mut page_token = None;
     loop {
         let options = PaginatedListOptions {
             offset: start_after.clone().filter(|_| page_token.is_none()),
             delimiter: (!delimiter.is_empty()).then(|| delimiter.to_owned().into()),
-            max_keys: max_items.map(|_| (wanted - objects.len() - prefixes.len()).min(1000)),
+            max_keys: max_items.map(|_| {
+                wanted
+                    .saturating_sub(objects.len() + prefixes.len())
+                    .clamp(1, 1000)
+            }),
             page_token,
             ..PaginatedListOptions::default()
         };
         let found = bucket.list_paginated(Some(prefix), options).await?;
         for below in found.result.common_prefixes {
-            prefixes.push(format!("{below}{delimiter}"));
+            prefixes.push(format!("{below}{dropped}"));
         }
         for meta in found.result.objects {
             // The client drops the slash at the end of the object that marks a folder.
@@ -271,7 +316,14 @@ fn object(key: &str, meta: &ObjectMeta, attributes: &Attributes) -> Value {
     })
 }
 
+/// The client's name for an object. It drops slashes at both ends, which would be another object.
 fn path(key: &str) -> Result<Path, BucketError> {
+    if key.is_empty() || key.starts_with('/') || key.ends_with('/') {
+        return Err(BucketError::Key {
+            key: key.to_owned(),
+            reason: "a key must not be empty, or begin or end with a slash".to_owned(),
+        });
+    }
     Path::parse(key).map_err(|error| BucketError::Key {
         key: key.to_owned(),
         reason: error.to_string(),

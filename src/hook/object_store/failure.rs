@@ -42,19 +42,21 @@ pub fn failure(error: &Error) -> StoreFailure {
         }
         _ => FailureKind::Other,
     };
-    let text = match (said(&text, "Code"), said(&text, "Message")) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
+    let text = match (element(&text, "Code"), element(&text, "Message")) {
+        (Some(code), Some(message)) => {
+            // Azure's message goes on with the number of the request and the time.
+            format!("{code}: {}", message.lines().next().unwrap_or_default())
+        }
         _ => text,
     };
     StoreFailure { kind, text }
 }
 
-/// The text of an XML element of the answer.
-fn said<'a>(text: &'a str, element: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(&format!("<{element}>"))?;
-    let (said, _) = rest.split_once(&format!("</{element}>"))?;
-    // Azure's message goes on with the number of the request and the time.
-    said.lines().next()
+/// The text of the first XML element of this name. The values of interest hold nothing that XML would escape.
+pub(super) fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(text.trim())
 }
 
 #[cfg(test)]

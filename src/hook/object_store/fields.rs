@@ -6,7 +6,7 @@ use super::StoreError;
 use crate::airflow::connection::Connection;
 
 /// A connection and its extra, parsed once.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     pub connection: &'a Connection,
     extra: Map<String, Value>,
     /// What older versions of Airflow's forms wrote before the name of a field: `extra__wasb__`.

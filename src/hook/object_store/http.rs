@@ -5,7 +5,7 @@ use object_store::http::{HttpBuilder, HttpStore};
 use object_store::{HeaderMap, HeaderValue};
 
 use super::fields::Fields;
-use super::{Location, StoreError, expect_type, is_plain_http};
+use super::{Location, StoreError, expect_type, is_plain_http, retries};
 use crate::airflow::connection::Connection;
 
 /// The server at the location. Login and password of a connection of type `http` are its basic authentication, and go
@@ -20,7 +20,18 @@ pub(super) fn open(
         expect_type(location, connection, &["http"], "http")?;
         let fields = Fields::of(connection)?;
         let own = fields.host().unwrap_or_default();
-        let own = own.split_once("://").map_or(own, |(_, host)| host);
+        let (scheme, own) = match own.split_once("://") {
+            Some((scheme, host)) => (Some(scheme), host),
+            None => (connection.schema.as_deref(), own),
+        };
+        if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
+            && is_plain_http(server)
+        {
+            return Err(fields.error(
+                "host or schema",
+                format!("says https, and its credentials are not sent to {server}"),
+            ));
+        }
         let own = match connection.port {
             Some(port) => format!("{}:{port}", own.trim_end_matches('/')),
             None => own.trim_end_matches('/').to_owned(),
@@ -44,6 +55,7 @@ pub(super) fn open(
     HttpBuilder::new()
         .with_url(server)
         .with_client_options(options)
+        .with_retry(retries())
         .build()
         .map_err(|source| StoreError::Client {
             url: location.to_string(),
@@ -59,4 +71,45 @@ fn basic(login: &str, password: &str, fields: &Fields<'_>) -> Result<HeaderValue
         .map_err(|error| fields.error("login", error.to_string()))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_goes_to_the_connections_own_host_and_never_plainly_where_it_says_https() {
+        let opened = |url: &str, host: &str, schema: &str| {
+            let connection = Connection {
+                conn_id: "web".to_owned(),
+                conn_type: "http".to_owned(),
+                host: Some(host.to_owned()),
+                schema: Some(schema.to_owned()),
+                login: Some("ada".to_owned()),
+                password: Some("made-up".to_owned()),
+                ..Connection::default()
+            };
+            let location = Location::parse(url).unwrap();
+            let opened = open(&location, Some(&connection)).map(|_| ());
+            opened.map_err(|error| error.to_string())
+        };
+        for (url, host, schema) in [
+            ("https://web/x", "web", ""),
+            ("https://web/x", "https://web", ""),
+            ("https://web/x", "web", "https"),
+            ("http://web/x", "web", ""),
+            ("http://web/x", "http://web", "https"),
+        ] {
+            assert_eq!(opened(url, host, schema), Ok(()), "{url} {host} {schema}");
+        }
+        let plain = "connection `web`: host or schema says https, and its credentials are not sent to http://web";
+        for (host, schema) in [("https://web", ""), ("web", "HTTPS")] {
+            assert_eq!(opened("http://web/x", host, schema), Err(plain.to_owned()));
+        }
+        let other = opened("https://elsewhere/x", "web", "https").unwrap_err();
+        assert!(
+            other.ends_with("its credentials are not sent to elsewhere"),
+            "{other}"
+        );
+    }
 }

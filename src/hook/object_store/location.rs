@@ -103,7 +103,39 @@ impl Location {
             }
             (_, user) => location.conn_id = user.map(ToOwned::to_owned),
         }
+        // Clients write these into addresses, where a `#` or a `/` would lead to another server.
+        let names = [
+            Some(&location.container).filter(|_| scheme != Scheme::Http),
+            location.account_host.as_ref(),
+        ];
+        if let Some(name) = names
+            .into_iter()
+            .flatten()
+            .find(|name| !name.chars().all(may_be_in_a_name))
+        {
+            return Err(wrong(format!(
+                "{name:?} is no name of a bucket or container: letters, digits and . _ $ - may be in it"
+            )));
+        }
         Ok(location)
+    }
+
+    /// The store in one spelling, whichever of its schemes was written: `s3://bucket`. Azure's has the account before the
+    /// container where the URL names it, for two accounts may have containers of one name. All local files have one.
+    #[must_use]
+    pub fn root(&self) -> String {
+        let scheme = match self.scheme {
+            Scheme::File => "file",
+            Scheme::S3 => "s3",
+            Scheme::Gcs => "gs",
+            Scheme::Azure => "az",
+            Scheme::Http => return self.container.clone(),
+        };
+        let account = self.account_host.as_deref();
+        match account.and_then(|host| host.split('.').next()) {
+            Some(account) => format!("{scheme}://{account}.{}", self.container),
+            None => format!("{scheme}://{}", self.container),
+        }
     }
 
     fn local(path: &str, url: &str) -> Result<Self, StoreError> {
@@ -142,6 +174,10 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url)
     }
+}
+
+fn may_be_in_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '$' | '-')
 }
 
 fn without_user(url: &str) -> String {
@@ -229,6 +265,43 @@ mod tests {
                 None
             )
         );
+    }
+
+    #[test]
+    fn every_spelling_of_a_store_has_one_root() {
+        for (url, expected) in [
+            ("s3a://who@b/k", "s3://b"),
+            ("gcs://b", "gs://b"),
+            ("wasbs://c@acc.blob.core.windows.net/k", "az://acc.c"),
+            ("abfs://c/k", "az://c"),
+            ("/some/file", "file://"),
+            ("https://web:8443/k", "https://web:8443"),
+        ] {
+            assert_eq!(Location::parse(url).unwrap().root(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_name_of_a_bucket_can_lead_to_another_server() {
+        for url in [
+            "s3://evil.example#/x",
+            "s3://evil.example%2f",
+            "gs://b?x",
+            "wasb://c\\d",
+            "s3://evil.example:443/x",
+            "wasb://c#@acc.blob.core.windows.net",
+            "wasb://c@evil#x.blob.core.windows.net",
+            "wasb://a@c@acc.blob.core.windows.net",
+        ] {
+            let error = Location::parse(url).unwrap_err().to_string();
+            assert!(
+                error.contains("is no name of a bucket or container"),
+                "{url}: {error}"
+            );
+        }
+        for url in ["abfs://$web/x", "s3://a_b.C-1/x y#z?"] {
+            assert!(Location::parse(url).is_ok(), "{url}");
+        }
     }
 
     #[test]

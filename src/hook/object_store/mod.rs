@@ -24,6 +24,7 @@ use object_store::{ObjectStore, RetryConfig};
 
 pub use self::bucket::{Bucket, BucketError, Operation, copy_between, run};
 pub use self::failure::{FailureKind, StoreFailure, failure};
+pub(crate) use self::fields::Fields;
 pub use self::location::{Location, Scheme};
 use crate::airflow::config::Environment;
 use crate::airflow::connection::{Connection, MalformedConnection};

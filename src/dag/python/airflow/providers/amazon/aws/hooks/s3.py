@@ -97,8 +97,10 @@ class S3Hook(BaseHook):
             return {}
         return connection.extra_dejson.get("service_config", {}).get("s3", {})
 
-    def _bucket(self, name):
-        return Bucket(self.aws_conn_id, f"s3://{name}", region_name=self._region_name, verify=self._verify)
+    def _bucket(self, name, encrypt=None):
+        return Bucket(
+            self.aws_conn_id, f"s3://{name}", region_name=self._region_name, verify=self._verify, encrypt=encrypt
+        )
 
     def _place(self, key, bucket_name):
         """Bucket and key, where the key may be a URL and the bucket may stand in the connection."""
@@ -399,18 +401,9 @@ class S3Hook(BaseHook):
         if acl_policy:
             raise ValueError("acl_policy is not supported on this worker: set the bucket's policy instead")
         bucket_name, key = self._place(key, bucket_name)
-        bucket = self._bucket(bucket_name)
-        if not replace and bucket.head(key) is not None:
+        if not replace and self._bucket(bucket_name).head(key) is not None:
             raise ValueError(f"The key {key} already exists.")
-        if encrypt:
-            bucket = Bucket(
-                self.aws_conn_id,
-                f"s3://{bucket_name}",
-                region_name=self._region_name,
-                verify=self._verify,
-                encrypt=True,
-            )
-        bucket.write(key, bytes_data)
+        self._bucket(bucket_name, encrypt=encrypt or None).write(key, bytes_data)
 
     def copy_object(
         self,

@@ -181,7 +181,7 @@ class GCSHook(BaseHook):
 
             data = packing.compress(data)
         content_type = mime_type or "text/plain"
-        self._bucket(bucket_name, user_project).write(object_name, data, True, content_type, metadata)
+        self._bucket(bucket_name, user_project).write(object_name, data, content_type, metadata)
         self.log.info("Wrote gs://%s/%s", bucket_name, object_name)
 
     def copy(
