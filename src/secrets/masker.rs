@@ -212,7 +212,8 @@ impl Masker {
         }
     }
 
-    /// Registers a connection's password, its whole extra, and every text in its extra under a sensitive key.
+    /// Registers a connection's password, its whole extra, every text in its extra under a sensitive key, and the parts
+    /// of such texts that clients use alone.
     pub fn add_connection(&self, connection: &Connection) {
         if let Some(password) = connection
             .password
@@ -227,8 +228,50 @@ impl Masker {
         if let Some(extra) = &connection.extra {
             self.add_secret(extra);
             if let Ok(extra) = connection.extra_json() {
+                self.add_parts(&extra);
                 self.add_value(&Value::Object(extra), None);
             }
+        }
+    }
+
+    /// Azure's account keys, which Airflow does not know for secrets, and what is taken out of a longer text before it
+    /// is used: the key in a connection string, the signature in a SAS, the members of an object that is written as text.
+    fn add_parts(&self, extra: &Map<String, Value>) {
+        if !self.rules.names_count {
+            return;
+        }
+        for (name, value) in extra {
+            let Some(text) = value.as_str() else {
+                continue;
+            };
+            if name.ends_with("account_key") {
+                self.add_secret(text);
+            } else if name.ends_with("sas_token") {
+                self.add_sas(text);
+            } else if name.ends_with("connection_string") {
+                for (setting, value) in text.split(';').filter_map(|part| part.split_once('=')) {
+                    match setting.trim().to_ascii_lowercase().as_str() {
+                        "accountkey" | "sharedaccesskey" => self.add_secret(value.trim()),
+                        "sharedaccesssignature" => self.add_sas(value.trim()),
+                        _ => {}
+                    }
+                }
+            }
+            if let Ok(object @ Value::Object(_)) = serde_json::from_str(text) {
+                self.add_value(&object, None);
+            }
+        }
+    }
+
+    /// A shared access signature, alone or as the query of a URL. Clients write its parts into their own URLs.
+    fn add_sas(&self, token: &str) {
+        let query = token.split_once('?').map_or(token, |(_, query)| query);
+        self.add_secret(query);
+        let mut parts = query.split('&');
+        if let Some(signature) = parts.find_map(|part| part.strip_prefix("sig=")) {
+            self.add_secret(signature);
+            let plain = percent_encoding::percent_decode_str(signature).decode_utf8_lossy();
+            self.add_secret(&plain);
         }
     }
 
@@ -611,6 +654,45 @@ mod tests {
                 r#"<{"model": "openai:gpt-5", "api_key": "made-up-key", "deep": {"tokens": ["made-up-t1"]}}>"#
             ),
             "<***>"
+        );
+    }
+
+    #[test]
+    fn what_clients_use_of_a_connections_extra_is_hidden_alone_too() {
+        let hidden = |extra: Value, texts: &[&str]| {
+            let masker = Masker::new();
+            masker.add_connection(&Connection {
+                extra: Some(extra.to_string()),
+                ..Connection::default()
+            });
+            for text in texts {
+                assert_eq!(masker.mask_str(text), "***", "{text}");
+            }
+            assert_eq!(masker.mask_str("harbour"), "harbour");
+        };
+        let key = "bWFkZS11cCBrZXk=";
+        for name in ["account_key", "extra__wasb__account_key"] {
+            hidden(json!({name: key, "account_name": "harbour"}), &[key]);
+        }
+        let sas = "sv=2024&se=2030-01-01&sig=made%2Fup%3D";
+        for token in [format!("?{sas}"), format!("https://harbour/?{sas}")] {
+            hidden(
+                json!({"extra__wasb__sas_token": token}),
+                &[sas, &token, "made%2Fup%3D", "made/up="],
+            );
+        }
+        hidden(
+            json!({"connection_string": format!("AccountName=harbour;accountkey={key};X=1")}),
+            &[key],
+        );
+        hidden(
+            json!({"extra__wasb__connection_string": format!("BlobEndpoint=https://harbour;SharedAccessSignature={sas}")}),
+            &[sas, "made/up="],
+        );
+        let keyfile = json!({"private_key": "-----made-up\n-----", "project_id": "harbour"});
+        hidden(
+            json!({"keyfile_dict": keyfile.to_string()}),
+            &["-----made-up\n-----", "-----made-up\\n-----"],
         );
     }
 
