@@ -1,5 +1,6 @@
 //! Toolsets: what an agent may call. One folder or file each; wrappers are toolsets around toolsets.
 
+mod avro_file;
 pub mod combined;
 pub mod datafusion;
 pub mod deferred;

@@ -3,13 +3,12 @@
 mod avro_schema;
 mod sample;
 
-use std::io::Cursor;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow_avro::reader::ReaderBuilder;
 use datafusion::parquet::arrow::ParquetRecordBatchStreamBuilder;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
@@ -23,6 +22,7 @@ use futures::{FutureExt as _, TryStreamExt as _};
 use super::storage::{StorageError, StoredFile};
 use super::window::size_text;
 use crate::hook::blocking;
+use crate::toolset::avro_file::{AvroFile, AvroFileError};
 use crate::toolset::datafusion::python_name;
 use crate::toolset::sql::Mask;
 
@@ -32,6 +32,8 @@ const SAMPLE_ROWS: usize = 20;
 const MAX_CHARS: usize = 10_000;
 const HEAD_CHARS: usize = 8_000;
 const GAP: &str = "\n...\n";
+/// Bytes that a Parquet file's first row group may come to when it is unpacked.
+const MAX_UNPACKED: u64 = 256 << 20;
 /// Bytes at the end of a Parquet file that are asked for first: most footers are smaller.
 const FOOTER: usize = 64 << 10;
 
@@ -40,12 +42,33 @@ pub(super) async fn parquet(
     file: &Arc<dyn StoredFile>,
     mask: &Mask,
 ) -> Result<String, StorageError> {
+    // A damaged file may be one that the decoder panics at.
+    let text = AssertUnwindSafe(parquet_text(file, mask)).catch_unwind();
+    text.await.unwrap_or_else(|_| {
+        let text = "the file is damaged: its decoder failed".to_owned();
+        Err(StorageError::exception("ArrowInvalid", text))
+    })
+}
+
+async fn parquet_text(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String, StorageError> {
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     let reader = FileReader(Arc::clone(file));
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(reader, options)
         .await
         .map_err(|error| parquet_error(&error))?;
     let total = builder.metadata().file_metadata().num_rows();
+    if let Some(first) = builder.metadata().row_groups().first() {
+        let columns = first.columns().iter();
+        let unpacked = columns.fold(0_u64, |sum, column| {
+            sum.saturating_add(column.uncompressed_size().unsigned_abs())
+        });
+        if unpacked > MAX_UNPACKED {
+            let limit = size_text(MAX_UNPACKED);
+            let text =
+                format!("its first row group comes to more than {limit} when it is unpacked");
+            return Err(StorageError::exception("ArrowInvalid", text));
+        }
+    }
     let schema: Vec<_> = builder
         .schema()
         .fields()
@@ -69,68 +92,30 @@ pub(super) async fn parquet(
 pub(super) async fn avro(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String, StorageError> {
     let content = file.read(0..file.size()).await?;
     let mask = Arc::clone(mask);
-    let done = blocking::run(move || avro_text(content, &mask)).await;
+    let done = blocking::run(move || avro_text(&content, &mask)).await;
     done.unwrap_or_else(|error| Err(StorageError::exception("RuntimeError", error.to_string())))
 }
 
-fn avro_text(content: Bytes, mask: &Mask) -> Result<String, StorageError> {
-    let wrong = |text: String| StorageError::exception("ValueError", text);
-    let mut reader = ReaderBuilder::new()
-        .with_batch_size(SAMPLE_ROWS)
-        .build(Cursor::new(content.clone()))
-        .map_err(|error| wrong(error.to_string()))?;
-    let header = reader.avro_header();
-    let schema = header.get("avro.schema").unwrap_or_default();
-    let schema = serde_json::from_slice(schema)
-        .map_err(|error| wrong(format!("its schema is not JSON: {error}")))?;
-    let total = avro_rows(&content, header.sync())
-        .ok_or_else(|| wrong("its blocks are cut short or damaged".to_owned()))?;
+fn avro_text(content: &[u8], mask: &Mask) -> Result<String, StorageError> {
+    let wrong = |error: AvroFileError| StorageError::exception("ValueError", error.to_string());
+    let file = AvroFile::open(content).map_err(wrong)?;
+    let blocks = file.blocks.iter();
+    let total = blocks.fold(0, |sum: usize, block| sum.saturating_add(block.rows));
     let mut batches = Vec::new();
     let mut found = 0;
-    while found < SAMPLE_ROWS
-        && let Some(batch) = reader.next()
-    {
-        let batch = batch.map_err(|error| wrong(error.to_string()))?;
-        found += batch.num_rows();
-        batches.push(batch);
-    }
-    let rows = sample::rows(&batches, SAMPLE_ROWS, mask)?;
-    let schema = sample::json(&avro_schema::qualified(schema), mask);
-    Ok(described(total, "Avro", &schema, &rows))
-}
-
-/// Counts the rows that the blocks say they hold; `None` when they do not add up to the file.
-fn avro_rows(content: &[u8], sync: [u8; 16]) -> Option<i64> {
-    // The header ends with the first of the marks that also end each block.
-    let end = content.windows(sync.len()).position(|part| part == sync)?;
-    let mut rest = content.get(end + sync.len()..)?;
-    let mut total = 0_i64;
-    while !rest.is_empty() {
-        let count = long(&mut rest)?;
-        let length = usize::try_from(long(&mut rest)?).ok()?;
-        rest = rest.get(length..)?.strip_prefix(&sync)?;
-        total = total.checked_add(count)?;
-    }
-    Some(total)
-}
-
-/// Avro's whole numbers: seven bits a byte, lowest first, zigzag.
-fn long(bytes: &mut &[u8]) -> Option<i64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            let magnitude = i64::try_from(value >> 1).ok()?;
-            return Some(if value & 1 == 0 {
-                magnitude
-            } else {
-                -magnitude - 1
-            });
+    for block in &file.blocks {
+        if found == SAMPLE_ROWS {
+            break;
+        }
+        if let Some(batch) = file.rows(block, SAMPLE_ROWS - found, None).map_err(wrong)? {
+            found += batch.num_rows();
+            batches.push(batch);
         }
     }
-    None
+    let rows = sample::rows(&batches, SAMPLE_ROWS, mask)?;
+    let schema = sample::json(&avro_schema::qualified(file.schema), mask);
+    let total = i64::try_from(total).unwrap_or(i64::MAX);
+    Ok(described(total, "Avro", &schema, &rows))
 }
 
 fn described(total: i64, kind: &str, schema: &str, rows: &str) -> String {

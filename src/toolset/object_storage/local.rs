@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use nix::libc::{ELOOP, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_PATH};
 
 use super::storage::{Entry, Info, Storage, StorageError, StoredFile};
 use crate::hook::blocking;
@@ -52,6 +53,36 @@ impl Inside {
     fn error(&self, error: &io::Error) -> StorageError {
         StorageError::of_io(error, &self.path.to_string_lossy())
     }
+
+    /// Opens what is there. A link may have come where none was when the path was resolved, so what counts is where the
+    /// opened file is.
+    fn open(&self, flags: i32) -> Result<Handle, StorageError> {
+        // Should it have become a pipe or a link, opening it neither waits nor leads away.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags | O_NONBLOCK | O_NOFOLLOW)
+            .open(&self.real)
+            .map_err(|error| self.error(&error))?;
+        let handle = Handle(file);
+        let place = handle.path().read_link();
+        if !place
+            .map_err(|error| self.error(&error))?
+            .starts_with(&self.root)
+        {
+            return Err(StorageError::Outside);
+        }
+        Ok(handle)
+    }
+}
+
+/// Something opened inside the root.
+struct Handle(File);
+
+impl Handle {
+    /// A path that leads to what is open, wherever it is moved.
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
 }
 
 /// Follows links as far as the path exists; what does not exist is kept as it is.
@@ -65,7 +96,7 @@ fn real_path(path: &Path) -> PathBuf {
         // A loop of links leads nowhere at all, and stays where it is.
         let is_loop = path
             .metadata()
-            .is_err_and(|error| error.raw_os_error() == Some(nix::libc::ELOOP));
+            .is_err_and(|error| error.raw_os_error() == Some(ELOOP));
         if !is_loop {
             return real_path(&target);
         }
@@ -96,8 +127,9 @@ impl Storage for LocalStorage {
             if !place.real.is_dir() {
                 return Ok(None);
             }
+            let directory = place.open(O_DIRECTORY)?;
             let mut entries = Vec::new();
-            let found = std::fs::read_dir(&place.real).map_err(|error| place.error(&error))?;
+            let found = std::fs::read_dir(directory.path()).map_err(|error| place.error(&error))?;
             for entry in found {
                 let entry = entry.map_err(|error| place.error(&error))?;
                 let Ok(metadata) = entry.metadata() else {
@@ -125,14 +157,25 @@ impl Storage for LocalStorage {
 
     async fn info(&self, parts: &[&str]) -> Result<Option<Info>, StorageError> {
         let place = self.resolve(parts)?;
-        on_thread(move || match std::fs::metadata(&place.path) {
-            Ok(metadata) if metadata.is_dir() => Ok(Some(Info::Directory)),
-            Ok(metadata) => Ok(Some(Info::File {
-                size: metadata.len(),
-                modified: modified(&metadata),
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(place.error(&error)),
+        on_thread(move || {
+            match place.real.symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(place.error(&error)),
+                // What is left of a link is a loop.
+                Ok(metadata) if metadata.is_symlink() => {
+                    return Err(place.error(&io::Error::from_raw_os_error(ELOOP)));
+                }
+                Ok(_) => {}
+            }
+            let metadata = place.open(O_PATH)?.0.metadata();
+            let metadata = metadata.map_err(|error| place.error(&error))?;
+            Ok(Some(match metadata.is_dir() {
+                true => Info::Directory,
+                false => Info::File {
+                    size: metadata.len(),
+                    modified: modified(&metadata),
+                },
+            }))
         })
         .await
     }
@@ -143,12 +186,7 @@ impl Storage for LocalStorage {
             if !place.real.is_file() {
                 return Ok(None);
             }
-            // Should it have become a pipe or a link since, opening it neither waits nor leads away.
-            let file = OpenOptions::new()
-                .read(true)
-                .custom_flags(O_NONBLOCK | O_NOFOLLOW)
-                .open(&place.real)
-                .map_err(|error| place.error(&error))?;
+            let Handle(file) = place.open(0)?;
             let metadata = file.metadata().map_err(|error| place.error(&error))?;
             if !metadata.is_file() {
                 return Ok(None);
@@ -215,5 +253,32 @@ impl StoredFile for LocalFile {
             Ok(buffer.into())
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_comes_after_the_path_was_resolved_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, out) = (folder.path().join("root"), folder.path().join("out"));
+        for place in [root.join("sub/dir"), out.join("dir")] {
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("a.txt"), "a").unwrap();
+        }
+        let storage = LocalStorage::new(&root);
+        let file = storage.resolve(&["sub", "dir", "a.txt"]).unwrap();
+        let directory = storage.resolve(&["sub", "dir"]).unwrap();
+        assert!(file.open(0).is_ok() && file.open(O_PATH).is_ok());
+        assert!(directory.open(O_DIRECTORY).is_ok());
+        std::fs::rename(root.join("sub"), root.join("was")).unwrap();
+        symlink(&out, root.join("sub")).unwrap();
+        for (place, flags) in [(&file, 0), (&file, O_PATH), (&directory, O_DIRECTORY)] {
+            assert_eq!(place.open(flags).err(), Some(StorageError::Outside));
+        }
     }
 }

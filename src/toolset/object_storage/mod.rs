@@ -154,7 +154,11 @@ impl ObjectStorageToolset {
         let conn_id = conn_id.or(location.conn_id.as_deref());
         let connection = self.connection(conn_id, location.scheme).await?;
         let store = store::open(&location, connection.as_ref(), &self.environment).await?;
-        Ok(Box::new(RemoteStorage::new(store, &location.path)))
+        let storage = RemoteStorage::new(store, &location.path);
+        Ok(Box::new(match location.scheme {
+            Scheme::Http => storage.on_the_web(),
+            _ => storage,
+        }))
     }
 
     async fn connection(
@@ -311,10 +315,15 @@ fn slice<T>(items: &[T], from: i64, to: i64) -> &[T] {
     items.get(at(from)..at(to)).unwrap_or_default()
 }
 
-/// A whole number, however large.
+/// A whole number, however large, and also where it is written as `2.0`.
 fn number(value: Option<&Value>) -> Option<i64> {
     let value = value.filter(|value| !value.is_null())?;
-    value.as_i64().or_else(|| {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is too large becomes the largest number"
+    )]
+    let whole = value.as_i64().or_else(|| Some(value.as_f64()? as i64));
+    whole.or_else(|| {
         let is_negative = value.to_string().starts_with('-');
         Some(if is_negative { i64::MIN } else { i64::MAX })
     })

@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _};
 
+use crate::airflow::error_chain::error_chain;
 use crate::hook::object_store::{FailureKind, failure};
 
 use super::storage::{Entry, Info, Storage, StorageError, StoredFile};
@@ -17,6 +18,8 @@ pub(super) struct RemoteStorage {
     store: Arc<dyn ObjectStore>,
     /// The root's own path in the store, with no slash at either end.
     root: String,
+    /// Is it a web server? Few of them have directories.
+    is_web: bool,
 }
 
 impl RemoteStorage {
@@ -24,6 +27,14 @@ impl RemoteStorage {
         Self {
             store,
             root: root.trim_matches('/').to_owned(),
+            is_web: false,
+        }
+    }
+
+    pub fn on_the_web(self) -> Self {
+        Self {
+            is_web: true,
+            ..self
         }
     }
 
@@ -89,6 +100,12 @@ impl Storage for RemoteStorage {
                         size: meta.size,
                         modified: Some(meta.last_modified),
                     }));
+                }
+                // A web server says 405 of a directory, and 404 where nothing is.
+                Err(error @ Error::NotFound { .. })
+                    if self.is_web && !error_chain(&error).contains("405 Method Not Allowed") =>
+                {
+                    return Ok(None);
                 }
                 Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(StorageError::of_store(&error)),

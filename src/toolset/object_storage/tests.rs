@@ -143,6 +143,14 @@ async fn pages_are_cut_as_python_cuts_a_list() {
         format!(r#"{{"path": "/", "entries": [{}]}}"#, entry(5))
     );
     assert_eq!(page(99).await, r#"{"path": "/", "entries": []}"#);
+    let written = |offset: &str| {
+        let args = serde_json::from_str(&format!(r#"{{"offset": {offset}}}"#)).unwrap();
+        call(&toolset, "list_files", args)
+    };
+    assert_eq!(written("4.0").await, page(4).await);
+    for offset in ["1e30", "99999999999999999999", "1e999"] {
+        assert_eq!(written(offset).await, page(99).await, "{offset}");
+    }
     // What Python's slices make of a negative offset.
     let note = "Showing entries -1 to -2 of 5; list again with offset=-2 for more.";
     assert_eq!(
@@ -342,4 +350,38 @@ async fn ten_gigabytes_cost_what_was_asked_for() {
     let read = content::read(&stored, Some(file_format::Codec::Gzip), 10 << 20).await;
     assert_eq!(read, Err(StorageError::TooLarge));
     assert!(file.asked.load(Ordering::Relaxed) <= 12 << 20);
+}
+
+#[tokio::test]
+async fn a_small_parquet_file_that_unpacks_to_much_is_not_unpacked() {
+    use datafusion::arrow::array::{ArrayRef, BinaryArray, RecordBatch};
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::basic::{Compression, ZstdLevel};
+    use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, size: usize| {
+        let column: ArrayRef = Arc::new(BinaryArray::from(vec![vec![0_u8; size].as_slice()]));
+        let batch = RecordBatch::try_from_iter([("zeros", column)]).unwrap();
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .build();
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    };
+    write("small.parquet", 3);
+    write("bomb.parquet", (256 << 20) + 1);
+    let toolset = toolset(ObjectStorageToolsetConfig::new(
+        folder.path().to_str().unwrap(),
+    ));
+    let read = |path| call(&toolset, "read_file", json!({"path": path}));
+    assert!(read("small.parquet").await.starts_with("Rows: 1."));
+    assert_eq!(
+        read("bomb.parquet").await,
+        "failed: 'bomb.parquet' cannot be read: ArrowInvalid: its first row group comes to more than 256.0MB when it is unpacked"
+    );
 }
