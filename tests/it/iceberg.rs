@@ -17,6 +17,8 @@ use updraft::toolset::datafusion::{
     DataFusionToolset, DataFusionToolsetConfig, DataSourceConfig, EngineSettings,
 };
 
+use crate::servers;
+
 /// The tables and their server, which ends with this process.
 struct Peer {
     folder: TempDir,
@@ -36,6 +38,7 @@ fn peer() -> &'static Peer {
         let mut server = Command::new(venv.join("bin/python"))
             .arg(script)
             .arg(folder.path())
+            .arg(s3())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -50,6 +53,11 @@ fn peer() -> &'static Peer {
             _server: server,
         }
     })
+}
+
+/// The S3 server.
+fn s3() -> &'static str {
+    &servers::stores()["UPDRAFT_TEST_S3_URL"]
 }
 
 /// What pyiceberg reads from a table.
@@ -82,7 +90,21 @@ impl ConnectionSource for Connections {
                 )
             },
             "nobody" => iceberg(Some(peer().address.clone()), json!({})),
-            "harbour" => iceberg(None, json!({"type": "sql", "uri": database})),
+            "harbour" => iceberg(
+                None,
+                json!({
+                    "type": "sql", "uri": database, "s3.endpoint": s3(), "s3.region": "us-east-1",
+                    "s3.access-key-id": "AKIAMADEUP", "s3.secret-access-key": "made-up",
+                }),
+            ),
+            "lake" => Connection {
+                conn_id: conn_id.to_owned(),
+                conn_type: "aws".to_owned(),
+                login: Some("AKIAMADEUP".to_owned()),
+                password: Some("made-up".to_owned()),
+                extra: Some(json!({"endpoint_url": s3(), "region_name": "us-east-1"}).to_string()),
+                ..Connection::default()
+            },
             "glue" => iceberg(None, json!({"type": "glue"})),
             other => return Err(ConnectionError::NotDefined(other.to_owned())),
         })
@@ -180,6 +202,19 @@ async fn renamed_widened_dropped_and_added_columns_are_told_apart_by_their_ids()
     )
     .await;
     assert_eq!(found.unwrap()["rows"], json!([["first"]]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_in_a_bucket_is_found_by_its_catalog_and_by_its_path() {
+    let mut boats = table("harbour", "sea", "boats");
+    let options = json!({"catalog_table_name": "afloat"});
+    boats.options = options.as_object().cloned().unwrap();
+    assert_eq!(rows(boats).await, expected("sea.afloat"));
+    let at_path = DataSourceConfig {
+        uri: "s3://afloat/sea/a b".to_owned(),
+        ..table("lake", "sea", "boats")
+    };
+    assert_eq!(rows(at_path).await, expected("sea.afloat"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ use updraft::airflow::connection::Connection;
 use updraft::hook::object_store::{self as store, Location};
 use updraft::hook::{ConnectionError, ConnectionSource};
 use updraft::toolset::object_storage::{ObjectStorageToolset, ObjectStorageToolsetConfig};
+use wiremock::matchers::{method, path, query_param};
+use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::servers;
 
@@ -84,9 +86,9 @@ async fn check(toolset: &ObjectStorageToolset) {
         r#"{"path": "/", "entries": [{"name": "100%.txt", "size_bytes": 1}, {"name": "100%25.txt", "size_bytes": 1}, {"name": "a b.txt", "size_bytes": 8}, {"name": "both", "size_bytes": 1}, {"name": "both/"}, {"name": "c+d.txt", "size_bytes": 1}, {"name": "~#[1]?&.txt", "size_bytes": 1}, {"name": "\u00e9/"}]}"#
     );
     for (key, text) in KEYS {
-        let path = key.strip_prefix("root/").unwrap();
-        let read = call(toolset, "read_file", json!({"path": path})).await;
-        assert_eq!(read, text.trim_end(), "{path}");
+        let name = key.strip_prefix("root/").unwrap();
+        let read = call(toolset, "read_file", json!({"path": name})).await;
+        assert_eq!(read, text.trim_end(), "{name}");
     }
     let info = call(toolset, "get_file_info", json!({"path": "a b.txt"})).await;
     assert!(
@@ -149,30 +151,243 @@ async fn s3_files_are_read_by_the_names_they_are_listed_with() {
     );
 }
 
-#[tokio::test]
-async fn gcs_files_are_read_by_the_names_they_are_listed_with() {
+/// What a connection to the server holds.
+fn gcs_extra() -> Value {
+    json!({"is_anonymous": true, "gcs.endpoint": servers::stores()["UPDRAFT_TEST_GCS_URL"]})
+}
+
+/// The server writes by Google's JSON API only, and the client by the other one.
+async fn gcs_bucket(bucket: &str, files: &[(&str, &str)]) {
     let server = &servers::stores()["UPDRAFT_TEST_GCS_URL"];
-    let made = reqwest::Client::new()
+    let client = reqwest::Client::new();
+    let made = client
         .post(format!("{server}/storage/v1/b?project=p"))
-        .json(&json!({"name": "names"}))
+        .json(&json!({"name": bucket}))
         .send()
         .await;
     made.unwrap().error_for_status().unwrap();
-    let extra = json!({"is_anonymous": true, "gcs.endpoint": server});
-    let connection = connection("google_cloud_platform", "", "", extra);
-    // The server writes by Google's JSON API only, and the client by the other one.
-    for (key, text) in KEYS {
+    for (key, text) in files {
         let name = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC);
-        let put = reqwest::Client::new()
-            .post(format!(
-                "{server}/upload/storage/v1/b/names/o?uploadType=media&name={name}"
-            ))
-            .body(text)
-            .send()
-            .await;
+        let url = format!("{server}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}");
+        let put = client.post(url).body((*text).to_owned()).send().await;
         put.unwrap().error_for_status().unwrap();
     }
+}
+
+#[tokio::test]
+async fn gcs_files_are_read_by_the_names_they_are_listed_with() {
+    gcs_bucket("names", &KEYS).await;
+    let connection = connection("google_cloud_platform", "", "", gcs_extra());
     check(&toolset("gs://names/root", connection)).await;
+}
+
+#[tokio::test]
+async fn the_gcs_hook_lists_finds_and_downloads() {
+    gcs_bucket(
+        "hooked",
+        &[
+            ("d/a b.txt", "one"),
+            ("d/sub/x+é%.txt", "x"),
+            ("top.csv", "t"),
+        ],
+    )
+    .await;
+    let ran = crate::native_hooks::go(
+        "from airflow.providers.google.cloud.hooks.gcs import GCSHook",
+        r#"
+hook = GCSHook(gcp_conn_id="google")
+try:
+    hook.download("hooked", "nope")
+except Exception as error:
+    failed = f"{type(error).__name__}: {error}"
+return {
+    "all": hook.list("hooked"),
+    "below": hook.list("hooked", prefix="d/"),
+    "level": hook.list("hooked", prefix="d/", delimiter="/"),
+    "several": hook.list("hooked", prefix=["top", "d/s"]),
+    "glob": hook.list("hooked", match_glob="**/*.txt"),
+    "there": [hook.exists("hooked", "d/a b.txt"), hook.exists("hooked", "d"), hook.exists("hooked", "nope")],
+    "read": hook.download("hooked", "d/sub/x+é%.txt").decode(),
+    "size": hook.get_size("hooked", "d/a b.txt"),
+    "failed": failed,
+}
+"#,
+        json!({"google": {"conn_type": "google_cloud_platform", "extra": gcs_extra()}}),
+        &[],
+    );
+    assert_eq!(
+        ran.value(),
+        &json!({
+            "all": ["d/a b.txt", "d/sub/x+é%.txt", "top.csv"],
+            "below": ["d/a b.txt", "d/sub/x+é%.txt"],
+            "level": ["d/sub/"],
+            "several": ["top.csv", "d/sub/x+é%.txt"],
+            "glob": ["d/a b.txt", "d/sub/x+é%.txt"],
+            "there": [true, false, false],
+            "read": "x",
+            "size": 3,
+            "failed": "NotFound: 404 No such object: hooked/nope",
+        })
+    );
+}
+
+/// A page of a list as Azure's documentation has it.
+fn azure_page(names: &[&str], below: &[&str], next: &str) -> String {
+    let blobs = names.iter().map(|name| {
+        format!(
+            "<Blob><Name>{name}</Name><Properties><Last-Modified>Thu, 01 Jul 2021 10:45:02 GMT</Last-Modified>\
+             <Etag>0x1</Etag><Content-Length>3</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob>"
+        )
+    });
+    let prefixes = below
+        .iter()
+        .map(|name| format!("<BlobPrefix><Name>{name}</Name></BlobPrefix>"));
+    let found: String = blobs.chain(prefixes).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults><Blobs>{found}</Blobs>\
+         <NextMarker>{next}</NextMarker></EnumerationResults>"
+    )
+}
+
+/// There is no server of Azure's to test against: this one answers with what its documentation says.
+async fn azure() -> MockServer {
+    let server = MockServer::start().await;
+    let list = || {
+        Mock::given(method("GET"))
+            .and(path("/acc/box"))
+            .and(query_param("comp", "list"))
+    };
+    let page = |names: &[&str], below: &[&str], next: &str| {
+        ResponseTemplate::new(200).set_body_string(azure_page(names, below, next))
+    };
+    list()
+        .and(query_param("marker", "next"))
+        .respond_with(page(&["d/b.txt"], &[], ""))
+        .with_priority(1)
+        .mount(&server)
+        .await;
+    list()
+        .and(query_param("delimiter", "/"))
+        .respond_with(page(&["d/a b.txt"], &["d/sub/"], ""))
+        .with_priority(2)
+        .mount(&server)
+        .await;
+    list()
+        .and(query_param("delimiter", "--"))
+        .respond_with(page(&[], &["d/x--"], ""))
+        .with_priority(2)
+        .mount(&server)
+        .await;
+    list()
+        .and(query_param("prefix", "d"))
+        .respond_with(page(&["d", "d/a b.txt"], &[], "next"))
+        .mount(&server)
+        .await;
+    for (blob, text) in [("d", "dee"), ("d/a%20b.txt", "one")] {
+        let blob = format!("/acc/box/{blob}");
+        let there = ResponseTemplate::new(200)
+            .insert_header("last-modified", "Thu, 01 Jul 2021 10:45:02 GMT")
+            .insert_header("etag", "0x1")
+            .set_body_string(text);
+        for verb in ["GET", "HEAD"] {
+            Mock::given(method(verb))
+                .and(path(&blob))
+                .respond_with(there.clone())
+                .mount(&server)
+                .await;
+        }
+    }
+    Mock::given(method("PUT"))
+        .and(path("/acc/box/copy.txt"))
+        .respond_with(ResponseTemplate::new(202))
+        .mount(&server)
+        .await;
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wasb_hook_asks_its_own_account_and_no_other() {
+    let server = azure().await;
+    let extra = json!({"sas_token": "?sv=2024-11-04&sig=made%2Fup"});
+    let ran = crate::native_hooks::go(
+        "from airflow.providers.microsoft.azure.hooks.wasb import WasbHook",
+        r#"
+hook = WasbHook("azure")
+result = {
+    "all": hook.get_blobs_list_recursive("box", prefix="d"),
+    "level": hook.get_blobs_list("box", prefix="d/"),
+    "other delimiter": hook.get_blobs_list("box", prefix="d/", delimiter="--"),
+    "there": [hook.check_for_blob("box", "d/a b.txt"), hook.check_for_blob("box", "nope")],
+    "read": hook.read_file("box", "d/a b.txt"),
+}
+hook.copy_blobs("box", "d/a b.txt", "box", "copy.txt")
+failed = []
+for ask in (
+    lambda: hook.read_file("box@127.0.0.1.evil.example", "d"),
+    lambda: hook.read_file("box#", "d"),
+    lambda: hook.read_file("other@box", "d"),
+    lambda: hook.read_file("box/d", "d"),
+    lambda: hook.delete_blobs("box", "d", "d/"),
+    lambda: hook.delete_file("box", "d", is_prefix=True, delimiter="/"),
+    lambda: hook.read_file("box", "nope"),
+):
+    try:
+        ask()
+    except Exception as error:
+        failed.append(str(error))
+return [result, failed]
+"#,
+        json!({"azure": {"conn_type": "wasb", "host": format!("{}/acc", server.uri()), "extra": extra}}),
+        &[],
+    );
+    assert_eq!(
+        ran.value()[0],
+        json!({
+            "all": ["d", "d/a b.txt", "d/b.txt"],
+            "level": ["d/a b.txt", "d/sub/"],
+            "other delimiter": ["d/x--"],
+            "there": [true, false],
+            "read": "one",
+        })
+    );
+    let failed: Vec<_> = ran.value()[1]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
+        .collect();
+    for (told, expected) in failed.iter().zip([
+        "takes the bucket's or container's name alone",
+        "\"box#\" is no name of a bucket or container",
+        "takes the bucket's or container's name alone",
+        "takes the bucket's or container's name alone",
+        "\"d/\" can't be addressed: a key must not be empty, or begin or end with a slash",
+        "\"d/sub/\" can't be addressed",
+        "The specified blob does not exist: nope",
+    ]) {
+        assert!(told.contains(expected), "{told}\nshould have\n{expected}");
+    }
+    assert_eq!(failed.len(), 7);
+    let requests = server.received_requests().await.unwrap();
+    for request in &requests {
+        let signed = |url: &reqwest::Url| {
+            url.query_pairs()
+                .any(|(name, value)| name == "sig" && value == "made/up")
+        };
+        assert!(signed(&request.url), "{}", request.url);
+        assert!(
+            request.url.path().starts_with("/acc/box"),
+            "{}",
+            request.url
+        );
+        assert_ne!(request.method.as_str(), "DELETE");
+        if request.method.as_str() == "PUT" {
+            let source = request.headers["x-ms-copy-source"].to_str().unwrap();
+            let source: reqwest::Url = source.parse().unwrap();
+            assert_eq!(source.path(), "/acc/box/d/a%20b.txt");
+            assert!(signed(&source));
+        }
+    }
 }
 
 /// One call of IAM or STS's sister APIs at moto, which looks for the service's name and not for a signature.
@@ -375,6 +590,10 @@ async fn a_plain_web_server_has_files_and_says_that_it_has_no_directories() {
     assert_eq!(
         call(&toolset, "read_file", json!({"path": "zz.txt"})).await,
         "failed: 'zz.txt' is not a file."
+    );
+    assert_eq!(
+        call(&toolset, "get_file_info", json!({"path": "zz.txt"})).await,
+        "failed: 'zz.txt' does not exist."
     );
     let listed = call(&toolset, "list_files", json!({})).await;
     assert!(

@@ -1,8 +1,8 @@
 """Iceberg tables as pyiceberg writes them, and a REST catalog over them.
 
-    iceberg.py FOLDER
+    iceberg.py FOLDER S3
 
-Writes the tables, serves them, and reads each back with pyiceberg's own REST client into FOLDER/expected.json. Prints
+Writes the tables, one of them to the S3 server at the address S3, serves them, and reads each back with pyiceberg's own REST client into FOLDER/expected.json. Prints
 the catalog's address when all that is done, and ends when standard input does.
 """
 
@@ -16,6 +16,7 @@ from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import Request, urlopen
 
 import fastavro
 import pyarrow as pa
@@ -50,8 +51,14 @@ TOKEN = "made-up-token"
 PREFIX = "north/sea"
 
 
-def write(folder: Path) -> SqlCatalog:
-    catalog = SqlCatalog("harbour", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+def write(folder: Path, s3: str) -> SqlCatalog:
+    store = {"s3.endpoint": s3, "s3.access-key-id": "AKIAMADEUP", "s3.secret-access-key": "made-up"}
+    catalog = SqlCatalog(
+        "harbour",
+        uri=f"sqlite:///{folder}/catalog.db",
+        warehouse=f"file://{folder}/warehouse",
+        **store | {"s3.region": "us-east-1"},
+    )
     catalog.create_namespace("sea")
     catalog.create_namespace(("sea", "deep"))
 
@@ -111,6 +118,11 @@ def write(folder: Path) -> SqlCatalog:
         table.delete("id = 3")
     append(catalog.create_table(("sea", "deep", "calls"), schema=calls), [{"id": 1, "port": "down"}])
     catalog.create_table("sea.empty", schema=first)
+    urlopen(Request(f"{s3}/afloat", method="PUT")).close()
+    append(
+        catalog.create_table("sea.afloat", schema=calls, location="s3://afloat/sea/a b"),
+        [{"id": n, "port": "offshore"} for n in range(3)],
+    )
     return catalog
 
 
@@ -192,15 +204,17 @@ def main() -> None:
     folder = Path(sys.argv[1])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    Handler.catalog = catalog = write(folder)
+    Handler.catalog = catalog = write(folder, sys.argv[2])
     add_deletes(folder, catalog)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}/ws"
     client = load_catalog("over_http", type="rest", uri=address, credential=":".join(CLIENT.values()))
     expected = {}
-    for name in ("sea.kinds", "sea.evolved", "sea.calls", "sea.deep.calls", "sea.empty"):
-        found = client.load_table(name).scan().to_arrow().sort_by("id")
+    for name in ("sea.kinds", "sea.evolved", "sea.calls", "sea.deep.calls", "sea.empty", "sea.afloat"):
+        # The server here reads local metadata only.
+        source = catalog if name == "sea.afloat" else client
+        found = source.load_table(name).scan().to_arrow().sort_by("id")
         rows = [list(row.values()) for row in found.to_pylist()]
         expected[name] = {"columns": found.column_names, "rows": rows, "row_count": len(rows)}
     (folder / "expected.json").write_text(json.dumps(expected, default=text))

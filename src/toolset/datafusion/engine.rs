@@ -27,6 +27,7 @@ use super::value::{self, ValueError};
 use crate::airflow::config::Environment;
 use crate::airflow::python_text::repr_str;
 use crate::hook::{Cell, Column, ConnectionSource, ResultSet, blocking};
+use crate::toolset::sql::Mask;
 use crate::toolset::work_folder::WorkFolder;
 
 /// Airflow's logger for the same events.
@@ -123,6 +124,7 @@ pub(super) struct Engine {
     listings: Mutex<BTreeMap<String, Listing>>,
     /// What is to be said of a table whenever it is described.
     notes: Mutex<BTreeMap<String, Vec<String>>>,
+    mask: Mask,
     /// Where queries spill.
     _folder: WorkFolder,
 }
@@ -133,6 +135,7 @@ impl Engine {
         sources: &[DataSourceConfig],
         connections: &dyn ConnectionSource,
         settings: &EngineSettings,
+        mask: Mask,
     ) -> Result<Self, EngineError> {
         let folder = match blocking::run(WorkFolder::new).await {
             Ok(folder) => folder.map_err(EngineError::Folder)?,
@@ -147,6 +150,7 @@ impl Engine {
             threads: Threads::start(cores)?,
             listings: Mutex::default(),
             notes: Mutex::default(),
+            mask,
             _folder: folder,
         };
         let mut registration = Registration {
@@ -364,7 +368,7 @@ impl Engine {
         self.context.deregister_table(reference.clone()).ok()?;
         self.context.register_table(reference, table).ok()?;
         lock(&self.listings).insert(name.clone(), listing);
-        let note = misfit.note(&name, &field);
+        let note = misfit.note(&name, &field, &self.mask);
         lock(&self.notes)
             .entry(name)
             .or_default()
@@ -421,8 +425,8 @@ struct Registration<'a> {
     environment: &'a Environment,
     /// By the tables' names.
     uris: BTreeMap<String, String>,
-    /// By the root that a store is registered under, the connection that opened it.
-    stores: BTreeMap<String, String>,
+    /// By the root that a store is registered under, its own root and the connection that opened it.
+    stores: BTreeMap<String, (String, String)>,
 }
 
 impl Registration<'_> {
@@ -438,14 +442,13 @@ impl Registration<'_> {
     /// The root to register a store under. DataFusion knows one store for a bucket; where two connections lead to it,
     /// each gets a root of its own.
     fn root(&mut self, root: &str, conn_id: &str) -> String {
+        let owner = (root.to_owned(), conn_id.to_owned());
         let mut candidate = root.to_owned();
         let mut number = 1;
         loop {
-            let owner = self
-                .stores
-                .entry(candidate.clone())
-                .or_insert_with(|| conn_id.to_owned());
-            if owner == conn_id {
+            // There may be a bucket of the name that was made up for another one.
+            let taken = self.stores.entry(candidate.clone());
+            if *taken.or_insert_with(|| owner.clone()) == owner {
                 return candidate;
             }
             number += 1;
@@ -569,7 +572,37 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use pretty_assertions::assert_eq;
+
     use super::*;
+
+    struct Nobody;
+
+    #[async_trait::async_trait]
+    impl ConnectionSource for Nobody {
+        async fn connection(
+            &self,
+            conn_id: &str,
+        ) -> Result<crate::airflow::connection::Connection, crate::hook::ConnectionError> {
+            Err(crate::hook::ConnectionError::NotDefined(conn_id.to_owned()))
+        }
+    }
+
+    #[test]
+    fn no_two_buckets_and_no_two_connections_share_a_root() {
+        let mut registration = Registration {
+            connections: &Nobody,
+            environment: &Environment::default(),
+            uris: BTreeMap::new(),
+            stores: BTreeMap::new(),
+        };
+        let mut root = |root: &str, conn_id: &str| registration.root(root, conn_id);
+        assert_eq!(root("s3://b", "one"), "s3://b");
+        assert_eq!(root("s3://b", "two"), "s3://b.2");
+        assert_eq!(root("s3://b.2", "two"), "s3://b.2.2");
+        assert_eq!(root("s3://b", "two"), "s3://b.2");
+        assert_eq!(root("s3://b", "one"), "s3://b");
+    }
 
     #[tokio::test]
     async fn only_statements_that_take_rows_as_they_come_run_in_one_partition() {

@@ -188,8 +188,9 @@ impl Place {
         })
     }
 
-    /// In the store that is registered under `root`.
+    /// In the store that is registered under `root`. A `#` or `?` is part of the key; `%20` is a space, as for Python.
     pub fn remote(root: &str, path: &str, shown_root: &str) -> Result<Self, DataFusionError> {
+        let path = path.replace('#', "%23").replace('?', "%3F");
         Ok(Self {
             url: ListingTableUrl::parse(format!("{root}{path}"))?,
             shown_root: format!("{shown_root}/"),

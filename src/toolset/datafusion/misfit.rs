@@ -10,6 +10,7 @@ use super::listing::Listing;
 use super::source::FileFormatName;
 use super::type_name::python_name;
 use crate::airflow::python_text::repr_str;
+use crate::toolset::sql::Mask;
 
 /// What arrow-csv says of such a value.
 static MESSAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -50,9 +51,10 @@ impl Misfit {
                 .is_some_and(|field| field.data_type() != &DataType::Utf8)
     }
 
-    /// What the model is told once the column is text.
-    pub fn note(&self, table: &str, field: &Field) -> String {
-        let shown: String = self.value.chars().take(SHOWN).collect();
+    /// What the model is told once the column is text. The value is masked before it is cut: half of a secret would not
+    /// be known for one.
+    pub fn note(&self, table: &str, field: &Field, mask: &Mask) -> String {
+        let shown: String = mask(&self.value).chars().take(SHOWN).collect();
         let sql_type = match field.data_type() {
             DataType::Int64 => "BIGINT",
             DataType::Float64 => "DOUBLE",
@@ -78,6 +80,17 @@ mod tests {
     use datafusion::arrow::error::ArrowError;
 
     use super::*;
+
+    #[test]
+    fn a_secret_that_the_cut_would_halve_is_masked_before() {
+        let misfit = Misfit {
+            value: format!("{} made-up secret", "x".repeat(SHOWN - 10)),
+            column: 0,
+        };
+        let mask: Mask = Arc::new(|text| text.replace("made-up secret", "***"));
+        let note = misfit.note("t", &Field::new("c", DataType::Int64, true), &mask);
+        assert!(note.contains("xx ***' is none"), "{note}");
+    }
 
     #[test]
     fn the_value_is_found_however_deep_the_error_lies() {

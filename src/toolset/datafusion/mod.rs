@@ -125,6 +125,7 @@ impl DataFusionToolset {
             &self.config.datasource_configs,
             self.connections.as_ref(),
             &self.settings,
+            Arc::clone(&self.mask),
         );
         let built = Arc::new(built.await?);
         *engine = Some(Arc::clone(&built));
@@ -244,11 +245,13 @@ impl DataFusionToolset {
         object
     }
 
+    /// Masked before it is cut: half of a secret would not be known for one.
     fn shortened(&self, text: &str) -> String {
+        let text = (self.mask)(text);
         let most = self.config.max_result_bytes.max(MIN_ERROR_BYTES);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         if text.len() <= most {
-            return text.to_owned();
+            return text;
         }
         let end = text.floor_char_boundary(most);
         format!("{} ...", text.get(..end).unwrap_or_default())
@@ -319,5 +322,41 @@ impl Toolset for DataFusionToolset {
 
     async fn close(&self) {
         self.engine.lock().await.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::airflow::config::Environment;
+    use crate::airflow::connection::Connection;
+    use crate::hook::ConnectionError;
+
+    struct Nobody;
+
+    #[async_trait]
+    impl ConnectionSource for Nobody {
+        async fn connection(&self, conn_id: &str) -> Result<Connection, ConnectionError> {
+            Err(ConnectionError::NotDefined(conn_id.to_owned()))
+        }
+    }
+
+    #[test]
+    fn a_secret_that_the_cut_would_halve_is_masked_before() {
+        let source = DataSourceConfig {
+            table_name: "t".to_owned(),
+            uri: "file:///t.csv".to_owned(),
+            format: "csv".to_owned(),
+            ..DataSourceConfig::default()
+        };
+        let mut config = DataFusionToolsetConfig::new(vec![source]);
+        config.max_result_bytes = 1;
+        let settings = EngineSettings::new(Environment::default());
+        let mask: Mask = Arc::new(|text| text.replace("made-up-secret", "***"));
+        let toolset = DataFusionToolset::new(config, settings, Arc::new(Nobody), mask).unwrap();
+        let most = usize::try_from(MIN_ERROR_BYTES).unwrap();
+        let long = format!("{}made-up-secret", "x".repeat(most - 9));
+        let shown = toolset.shortened(&format!("{long} and more"));
+        assert!(shown.ends_with("x*** and m ..."), "{shown}");
     }
 }

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use object_store::ObjectStore;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::source::{DataSourceConfig, StorageType};
 use crate::airflow::config::Environment;
-use crate::airflow::connection::{Connection, MalformedConnection};
+use crate::airflow::connection::Connection;
 use crate::airflow::python_text::repr_str;
-use crate::hook::object_store::{self as stores, Location, StoreError};
+use crate::hook::object_store::{self as stores, Fields, Location, StoreError};
 use crate::hook::{ConnectionError, ConnectionSource};
 
 const AZURE_PUBLIC_SUFFIX: &str = ".blob.core.windows.net";
@@ -38,7 +38,7 @@ pub(super) enum StoreRefusal {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     #[error(transparent)]
-    Malformed(#[from] MalformedConnection),
+    Extra(#[from] StoreError),
     #[error("Unknown connection type {0}")]
     UnknownType(String),
     #[error(
@@ -121,24 +121,9 @@ pub(super) async fn open(
     let store = stores::open(&location, Some(&connection), environment)
         .await
         .map_err(failed)?;
-    let scheme = match storage {
-        StorageType::S3 => "s3",
-        StorageType::Gcs => "gs",
-        StorageType::Azure => "az",
-        StorageType::Local => "file",
-    };
-    // Two accounts may have containers of one name.
-    let account = location
-        .account_host
-        .as_deref()
-        .and_then(|host| host.split('.').next());
-    let host = match account {
-        Some(account) => format!("{account}.{}", location.container),
-        None => location.container.clone(),
-    };
     Ok(OpenedStore {
         store,
-        root: format!("{scheme}://{host}"),
+        root: location.root(),
         path: format!("/{}", location.path),
     })
 }
@@ -153,7 +138,7 @@ pub(super) async fn connection(
     match connection.conn_type.as_str() {
         "aws" => Ok(connection),
         "google_cloud_platform" => {
-            check_gcs(&Extra::of(&connection)?)?;
+            check_gcs(&Fields::of(&connection)?)?;
             Ok(connection)
         }
         "wasb" => azure(&connection, environment),
@@ -161,53 +146,31 @@ pub(super) async fn connection(
     }
 }
 
-/// The extra of a connection; older forms of Airflow wrote `extra__<type>__` before a field's name.
-struct Extra {
-    fields: Map<String, Value>,
-    prefix: String,
-}
-
-impl Extra {
-    fn of(connection: &Connection) -> Result<Self, MalformedConnection> {
-        Ok(Self {
-            fields: connection.extra_json()?,
-            prefix: format!("extra__{}__", connection.conn_type),
-        })
-    }
-
-    /// A field that is set to something.
-    fn value(&self, name: &str) -> Option<&Value> {
-        let legacy = format!("{}{name}", self.prefix);
-        self.fields
-            .get(name)
-            .or_else(|| self.fields.get(&legacy))
-            .filter(|value| !value.is_null() && value.as_str() != Some(""))
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        self.value(name).and_then(Value::as_str)
-    }
-
-    fn refuse(
-        &self,
-        fields: &[&'static str],
-        store: &'static str,
-        instead: &'static str,
-    ) -> Result<(), StoreRefusal> {
-        match fields.iter().find(|field| self.value(field).is_some()) {
-            None => Ok(()),
-            Some(field) => Err(StoreRefusal::Field {
-                field,
-                store,
-                instead,
-            }),
-        }
+/// Refuses fields that are set to something.
+fn refuse(
+    extra: &Fields<'_>,
+    fields: &[&'static str],
+    store: &'static str,
+    instead: &'static str,
+) -> Result<(), StoreRefusal> {
+    match fields.iter().find(|field| extra.value(field).is_some()) {
+        None => Ok(()),
+        Some(field) => Err(StoreRefusal::Field {
+            field,
+            store,
+            instead,
+        }),
     }
 }
 
-fn check_gcs(extra: &Extra) -> Result<(), StoreRefusal> {
-    extra.refuse(
-        &["key_secret_name", "credential_config_file", "impersonation_chain"],
+fn check_gcs(extra: &Fields<'_>) -> Result<(), StoreRefusal> {
+    refuse(
+        extra,
+        &[
+            "key_secret_name",
+            "credential_config_file",
+            "impersonation_chain",
+        ],
         "GCS",
         "key_path, keyfile_dict, GOOGLE_APPLICATION_CREDENTIALS, or ambient credentials (gcloud ADC file / metadata server)",
     )?;
@@ -227,8 +190,9 @@ enum AzureCredential {
 
 /// The connection with what the worker's environment adds to it.
 fn azure(connection: &Connection, environment: &Environment) -> Result<Connection, StoreRefusal> {
-    let extra = Extra::of(connection)?;
-    extra.refuse(
+    let extra = Fields::of(connection)?;
+    refuse(
+        &extra,
         &[
             "connection_string",
             "managed_identity_client_id",
@@ -251,7 +215,7 @@ fn azure(connection: &Connection, environment: &Environment) -> Result<Connectio
         Some(AzureCredential::ClientSecret)
     } else if extra.value("shared_access_key").is_some() {
         Some(AzureCredential::Key)
-    } else if let Some(token) = extra.text("sas_token") {
+    } else if let Some(token) = extra.text("sas_token")? {
         if token.starts_with("http") {
             return Err(StoreRefusal::SasUrl);
         }
@@ -267,11 +231,12 @@ fn azure(connection: &Connection, environment: &Environment) -> Result<Connectio
             return Err(StoreRefusal::Environment(outranking.join(", ")));
         }
     }
-    let mut fields = extra.fields;
+    let has_tenant = extra.value("tenant_id").is_some();
+    let mut fields = connection.extra_json().map_err(StoreError::from)?;
     if let Some(endpoint) = azure_endpoint(environment) {
         fields.insert("account_host".to_owned(), endpoint.into());
     }
-    let names_no_account = host.is_none() && (login.is_none() || fields.contains_key("tenant_id"));
+    let names_no_account = host.is_none() && (login.is_none() || has_tenant);
     if names_no_account && let Some(account) = environment.get("AZURE_STORAGE_ACCOUNT_NAME") {
         fields.insert("account_name".to_owned(), account.into());
     }
@@ -402,7 +367,7 @@ mod tests {
             "extra__google_cloud_platform__impersonation_chain",
         ] {
             let connection = connection("google_cloud_platform", json!({field: "x"}));
-            let told = check_gcs(&Extra::of(&connection).unwrap())
+            let told = check_gcs(&Fields::of(&connection).unwrap())
                 .unwrap_err()
                 .to_string();
             let name = field.rsplit("__").next().unwrap();
@@ -414,7 +379,7 @@ mod tests {
             "google_cloud_platform",
             json!({"key_path": "/k", "keyfile_dict": {"a": 1}}),
         );
-        let told = check_gcs(&Extra::of(&both).unwrap())
+        let told = check_gcs(&Fields::of(&both).unwrap())
             .unwrap_err()
             .to_string();
         assert!(
@@ -477,6 +442,25 @@ mod tests {
         assert!(told.contains("AZURE_STORAGE_MASTER_KEY outrank"));
         // Without a credential of its own the connection leaves it to the environment.
         assert!(azure(&connection("wasb", json!({})), &environment(&workload)).is_ok());
+    }
+
+    #[test]
+    fn a_tenant_that_is_set_leaves_the_account_to_the_environment() {
+        let account = |extra: Value| {
+            let connection = Connection {
+                login: Some("login".to_owned()),
+                password: Some("made-up".to_owned()),
+                ..connection("wasb", extra)
+            };
+            let variables = environment(&[("AZURE_STORAGE_ACCOUNT_NAME", "acc")]);
+            let made = azure(&connection, &variables).unwrap();
+            made.extra_json().unwrap().get("account_name").cloned()
+        };
+        let named = Some(json!("acc"));
+        assert_eq!(account(json!({"tenant_id": "t"})), named);
+        assert_eq!(account(json!({"extra__wasb__tenant_id": "t"})), named);
+        assert_eq!(account(json!({"tenant_id": ""})), None);
+        assert_eq!(account(json!({"tenant_id": null})), None);
     }
 
     #[test]

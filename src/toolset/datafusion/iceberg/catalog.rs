@@ -107,6 +107,8 @@ impl<'a> Catalog<'a> {
         }
         let client = Client::builder()
             .timeout(TIMEOUT)
+            // A redirect would take the client's secret along in the body, wherever it leads.
+            .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| self.failed(error))?;
         let token = self.token(&client).await?;
@@ -325,4 +327,37 @@ struct RefusalError {
     message: String,
     #[serde(rename = "type", default)]
     kind: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::method;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_redirect_does_not_take_the_clients_secret_along() {
+        let (catalog, elsewhere) = (MockServer::start().await, MockServer::start().await);
+        let moved = ResponseTemplate::new(307).insert_header("location", elsewhere.uri());
+        Mock::given(method("POST"))
+            .respond_with(moved)
+            .expect(1)
+            .mount(&catalog)
+            .await;
+        let connection = Connection {
+            conn_id: "lake".to_owned(),
+            conn_type: "iceberg".to_owned(),
+            host: Some(catalog.uri()),
+            login: Some("client".to_owned()),
+            password: Some("made-up-secret".to_owned()),
+            ..Connection::default()
+        };
+        let told = load(&connection, "sea", "t").await.err().unwrap();
+        assert_eq!(
+            told.to_string(),
+            "the catalog of connection 'lake': it answers 307 Temporary Redirect for /v1/oauth/tokens"
+        );
+        assert!(elsewhere.received_requests().await.unwrap().is_empty());
+    }
 }

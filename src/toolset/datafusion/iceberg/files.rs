@@ -13,12 +13,11 @@ use crate::airflow::config::Environment;
 use crate::airflow::connection::Connection;
 use crate::hook::object_store::{self as stores, Location, Scheme};
 
-/// The root of files on the worker's own disk.
-pub(super) const LOCAL_ROOT: &str = "file://";
-
 /// Opens stores as they are met.
 pub(super) struct TableFiles<'a> {
     credentials: Credentials,
+    /// Where the table is.
+    home: Location,
     environment: &'a Environment,
     stores: Mutex<BTreeMap<String, Arc<dyn ObjectStore>>>,
 }
@@ -31,31 +30,52 @@ enum Credentials {
 }
 
 impl<'a> TableFiles<'a> {
-    pub fn of_connection(connection: Option<Connection>, environment: &'a Environment) -> Self {
-        Self::new(
-            Credentials::Connection(connection.map(Box::new)),
-            environment,
-        )
+    pub fn of_connection(
+        connection: Option<Connection>,
+        home: Location,
+        environment: &'a Environment,
+    ) -> Self {
+        let credentials = Credentials::Connection(connection.map(Box::new));
+        Self::new(credentials, home, environment)
     }
 
     pub fn of_properties(
         properties: BTreeMap<String, String>,
+        home: Location,
         environment: &'a Environment,
     ) -> Self {
-        Self::new(Credentials::Properties(properties), environment)
+        Self::new(Credentials::Properties(properties), home, environment)
     }
 
-    fn new(credentials: Credentials, environment: &'a Environment) -> Self {
+    fn new(credentials: Credentials, home: Location, environment: &'a Environment) -> Self {
         Self {
             credentials,
+            home,
             environment,
             stores: Mutex::default(),
         }
     }
 
+    /// Where a file is that the table names.
+    ///
+    /// # Errors
+    /// On the worker's disk or on a web server, and the table is not: who may write a table must not choose what the
+    /// worker reads.
+    pub fn locate(&self, file: &str) -> Result<Location, IcebergError> {
+        let location = Location::parse(file)?;
+        let is_free = !matches!(location.scheme, Scheme::File | Scheme::Http);
+        if is_free || location.root() == self.home.root() {
+            return Ok(location);
+        }
+        Err(IcebergError::Elsewhere {
+            file: file.to_owned(),
+            home: self.home.root(),
+        })
+    }
+
     /// The store of a file.
     pub async fn store(&self, location: &Location) -> Result<Arc<dyn ObjectStore>, IcebergError> {
-        let root = root(location);
+        let root = location.root();
         let mut known = self.stores.lock().await;
         if let Some(store) = known.get(&root) {
             return Ok(Arc::clone(store));
@@ -70,7 +90,7 @@ impl<'a> TableFiles<'a> {
     }
 
     pub async fn read(&self, file: &str) -> Result<Vec<u8>, IcebergError> {
-        let location = Location::parse(file)?;
+        let location = self.locate(file)?;
         let store = self.store(&location).await?;
         let failed = |source| IcebergError::Read {
             file: file.to_owned(),
@@ -89,7 +109,7 @@ impl<'a> TableFiles<'a> {
     pub async fn newest_metadata(&self, table: &str) -> Result<String, IcebergError> {
         let table = table.trim_end_matches('/');
         let folder = format!("{table}/metadata");
-        let location = Location::parse(&folder)?;
+        let location = self.locate(&folder)?;
         let store = self.store(&location).await?;
         let prefix = location.object_path()?;
         let files: Vec<_> = store
@@ -114,23 +134,6 @@ fn version(name: &str) -> Option<u64> {
     let stem = name.strip_suffix(".metadata.json")?;
     let number = stem.split('-').next().unwrap_or(stem);
     number.strip_prefix('v').unwrap_or(number).parse().ok()
-}
-
-/// Scheme and bucket or container: what a store is found by.
-pub(super) fn root(location: &Location) -> String {
-    match location.scheme {
-        Scheme::File => LOCAL_ROOT.to_owned(),
-        Scheme::S3 => format!("s3://{}", location.container),
-        Scheme::Gcs => format!("gs://{}", location.container),
-        Scheme::Azure => {
-            let account = location.account_host.as_deref();
-            match account.and_then(|host| host.split('.').next()) {
-                Some(account) => format!("az://{account}.{}", location.container),
-                None => format!("az://{}", location.container),
-            }
-        }
-        Scheme::Http => location.container.clone(),
-    }
 }
 
 /// The properties as the connection that means the same; `None` where they say nothing of a store, which is opened with
@@ -215,6 +218,42 @@ mod tests {
         assert_eq!(version("v9.metadata.json"), Some(9));
         assert_eq!(version("snap-1.avro"), None);
         assert!(version("v10.metadata.json") > version("v9.metadata.json"));
+    }
+
+    #[test]
+    fn only_a_table_on_the_disk_or_on_a_web_server_may_name_files_there() {
+        let environment = Environment::default();
+        let locate = |home: &str, file: &str| {
+            let home = Location::parse(home).unwrap();
+            let files = TableFiles::of_connection(None, home, &environment);
+            let found = files.locate(file);
+            found
+                .map(|location| location.to_string())
+                .map_err(|error| error.to_string())
+        };
+        for (home, file) in [
+            ("s3://b/t", "s3://other/x"),
+            ("s3://b/t", "gs://other/x"),
+            ("/t", "file:///elsewhere/x"),
+            ("/t", "s3://b/x"),
+            ("https://web/t", "https://web/x"),
+        ] {
+            assert_eq!(locate(home, file), Ok(file.to_owned()));
+        }
+        for (home, file) in [
+            ("s3://b/t", "/etc/passwd"),
+            ("gs://b/t", "file:///etc/passwd"),
+            ("s3://b/t", "http://169.254.169.254/x"),
+            ("https://web/t", "http://web/x"),
+            ("https://web/t", "https://other/x"),
+            ("/t", "http://127.0.0.1/x"),
+        ] {
+            let told = locate(home, file).unwrap_err();
+            assert!(
+                told.starts_with(&format!("the table names the file {file}")),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! Manifests: Avro files that list other files.
 
-use std::io::Cursor;
-
 use datafusion::arrow::array::types::{Int32Type, Int64Type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch, StructArray};
-use datafusion::arrow::error::ArrowError;
-use datafusion::arrow_avro::reader::{ReaderBuilder, read_header_info};
-use datafusion::arrow_avro::schema::AvroSchema;
 use serde_json::Value;
 
 use super::IcebergError;
+use crate::hook::blocking;
+use crate::toolset::avro_file::{AvroFile, AvroFileError};
 
 /// A line of a manifest list.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +22,23 @@ pub(super) struct DataFile {
     pub path: String,
     pub record_count: u64,
     pub size: u64,
+}
+
+/// Reads a manifest or a list of them away from the task's own thread: the reader may take its time, and may panic at
+/// what is damaged.
+pub(super) async fn on_thread<T: Send + 'static>(
+    file: &str,
+    bytes: Vec<u8>,
+    read: fn(&str, &[u8]) -> Result<T, IcebergError>,
+) -> Result<T, IcebergError> {
+    let name = file.to_owned();
+    let done = blocking::run(move || read(&name, &bytes)).await;
+    done.unwrap_or_else(|error| {
+        Err(IcebergError::Manifest {
+            file: file.to_owned(),
+            reason: format!("its reader failed: {error}"),
+        })
+    })
 }
 
 /// Reads a manifest list.
@@ -124,23 +138,18 @@ const WANTED: [&str; 8] = [
 ];
 
 fn batches(file: &str, bytes: &[u8]) -> Result<Vec<RecordBatch>, IcebergError> {
-    let wrong = |reason: String| IcebergError::Manifest {
+    let wrong = |error: AvroFileError| IcebergError::Manifest {
         file: file.to_owned(),
-        reason,
+        reason: error.to_string(),
     };
-    let written = read_header_info(Cursor::new(bytes))
-        .and_then(|header| header.writer_schema())
-        .map_err(|error| wrong(error.to_string()))?;
-    let mut schema: Value =
-        serde_json::from_str(&written.json_string).map_err(|error| wrong(error.to_string()))?;
+    let avro = AvroFile::open(bytes).map_err(wrong)?;
+    let mut schema = avro.schema.clone();
     keep_wanted(&mut schema);
-    let arrow = |error: ArrowError| wrong(error.to_string());
-    ReaderBuilder::new()
-        .with_reader_schema(AvroSchema::new(schema.to_string()))
-        .build(Cursor::new(bytes))
-        .map_err(arrow)?
+    let blocks = avro.blocks.iter();
+    blocks
+        .filter_map(|block| avro.rows(block, block.rows, Some(&schema)).transpose())
         .collect::<Result<_, _>>()
-        .map_err(arrow)
+        .map_err(wrong)
 }
 
 /// Statistics and partition values are most of a manifest, and the record of partition values may have no fields, which

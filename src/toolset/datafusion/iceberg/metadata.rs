@@ -93,13 +93,19 @@ impl TableMetadata {
 
     /// The current schema, with the id of each field in its metadata.
     pub fn arrow_schema(&self) -> Result<SchemaRef, IcebergError> {
+        let of_version_1 = self.schema.as_ref().filter(|schema| {
+            self.current_schema_id.is_none() || schema.schema_id == self.current_schema_id
+        });
         let current = self
             .schemas
             .iter()
             .find(|schema| schema.schema_id == self.current_schema_id)
-            .or(self.schema.as_ref())
-            .or(self.schemas.last())
-            .ok_or_else(|| IcebergError::Metadata("there is no schema".to_owned()))?;
+            .or(of_version_1)
+            .ok_or_else(|| {
+                let id = self.current_schema_id;
+                let id = id.map_or_else(|| "without an id".to_owned(), |id| id.to_string());
+                IcebergError::Metadata(format!("there is no schema {id}, the current one"))
+            })?;
         Ok(Arc::new(Schema::new(fields(&current.fields)?)))
     }
 }
@@ -242,6 +248,34 @@ mod tests {
                 .to_string()
                 .contains("format version 4")
         );
+    }
+
+    #[test]
+    fn no_other_schema_is_taken_for_the_current_one() {
+        let schema = |id: Value| json!({"schema-id": id, "type": "struct", "fields": []});
+        let read = |current: Value, schemas: Value, alone: Value| {
+            let metadata = json!({
+                "format-version": 1, "location": "s3://b/t", "current-schema-id": current, "schemas": schemas,
+                "schema": alone,
+            });
+            let read = TableMetadata::read(metadata).unwrap().arrow_schema();
+            read.map(|_| ()).map_err(|error| error.to_string())
+        };
+        let none = Value::Null;
+        assert_eq!(
+            read(json!(1), json!([schema(json!(1))]), none.clone()),
+            Ok(())
+        );
+        assert_eq!(read(none.clone(), json!([]), schema(none.clone())), Ok(()));
+        assert_eq!(read(json!(1), json!([]), schema(json!(1))), Ok(()));
+        for (current, told) in [(json!(2), "2"), (none.clone(), "without an id")] {
+            let error = read(current, json!([schema(json!(1))]), none.clone()).unwrap_err();
+            assert!(
+                error.contains(&format!("there is no schema {told}")),
+                "{error}"
+            );
+        }
+        assert!(read(json!(2), json!([]), schema(json!(1))).is_err());
     }
 
     #[test]

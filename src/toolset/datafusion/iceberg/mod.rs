@@ -16,6 +16,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStore;
+use serde_json::Value;
 
 pub(super) use self::provider::{IcebergFile, IcebergTable};
 
@@ -25,7 +26,7 @@ use self::metadata::TableMetadata;
 use super::source::{DataSourceConfig, StorageType};
 use super::stores::{self, StoreRefusal};
 use crate::airflow::config::Environment;
-use crate::hook::object_store::{Location, StoreError};
+use crate::hook::object_store::{Location, Scheme, StoreError};
 use crate::hook::{ConnectionError, ConnectionSource};
 
 /// Manifests that are read at a time.
@@ -62,6 +63,11 @@ pub(super) enum IcebergError {
     )]
     Deletes(String),
     #[error(
+        "the table names the file {file}, which is not read for a table in {home}: write the table's files to its own \
+         store"
+    )]
+    Elsewhere { file: String, home: String },
+    #[error(
         "there is no Iceberg table at {0}: its folder `metadata` holds no file that ends in .metadata.json"
     )]
     NoTable(String),
@@ -87,11 +93,14 @@ pub(super) async fn open(
             let connection = connections.connection(&source.conn_id).await?;
             let namespace = source.db_name.as_deref().unwrap_or_default();
             let named = source.options.get("catalog_table_name");
-            let name = named
-                .and_then(serde_json::Value::as_str)
-                .unwrap_or(&source.table_name);
+            let name = named.and_then(Value::as_str).unwrap_or(&source.table_name);
             let found = catalog::load(&connection, namespace, name).await?;
-            let files = TableFiles::of_properties(found.properties, environment);
+            let home = match (found.metadata_location.as_str(), &found.metadata) {
+                ("", Some(metadata)) => metadata.get("location").and_then(Value::as_str),
+                (location, _) => Some(location),
+            };
+            let home = Location::parse(home.unwrap_or_default())?;
+            let files = TableFiles::of_properties(found.properties, home, environment);
             let metadata = match found.metadata {
                 Some(metadata) => metadata,
                 None => files.read_json(&found.metadata_location).await?,
@@ -107,12 +116,13 @@ async fn at_path<'a>(
     storage: StorageType,
     connections: &dyn ConnectionSource,
     environment: &'a Environment,
-) -> Result<(serde_json::Value, TableFiles<'a>), IcebergError> {
+) -> Result<(Value, TableFiles<'a>), IcebergError> {
     let connection = match storage {
         StorageType::Local => None,
         _ => Some(stores::connection(&source.conn_id, connections, environment).await?),
     };
-    let files = TableFiles::of_connection(connection, environment);
+    let home = Location::parse(&source.uri)?;
+    let files = TableFiles::of_connection(connection, home, environment);
     let file = match source.uri.ends_with(".metadata.json") {
         true => source.uri.clone(),
         false => files.newest_metadata(&source.uri).await?,
@@ -129,7 +139,9 @@ async fn current(
     let manifests = match metadata.snapshot()? {
         None => Vec::new(),
         Some(snapshot) => match &snapshot.manifest_list {
-            Some(list) => manifest::read_list(list, &files.read(list).await?)?,
+            Some(list) => {
+                manifest::on_thread(list, files.read(list).await?, manifest::read_list).await?
+            }
             None => snapshot
                 .manifests
                 .iter()
@@ -142,7 +154,8 @@ async fn current(
     };
     let files_ref = &files;
     let lists = manifests.into_iter().map(|file| async move {
-        let listed = manifest::read_files(&file.path, &files_ref.read(&file.path).await?)?;
+        let bytes = files_ref.read(&file.path).await?;
+        let listed = manifest::on_thread(&file.path, bytes, manifest::read_files).await?;
         match listed.first() {
             Some(deletes) if file.lists_deletes => Err(IcebergError::Deletes(deletes.path.clone())),
             _ => Ok(listed),
@@ -156,14 +169,14 @@ async fn current(
     let mut found = Vec::new();
     let mut root: Option<Location> = None;
     for file in lists.into_iter().flatten() {
-        let location = Location::parse(&file.path)?;
+        let location = files.locate(&file.path)?;
         if let Some(root) = &root
-            && files::root(root) != files::root(&location)
+            && root.root() != location.root()
         {
             return Err(IcebergError::Unsupported(format!(
                 "a table with data files in {} and in {}",
-                files::root(root),
-                files::root(&location)
+                root.root(),
+                location.root()
             )));
         }
         found.push(IcebergFile {
@@ -173,8 +186,8 @@ async fn current(
         });
         root.get_or_insert(location);
     }
-    let store = match root.filter(|root| files::root(root) != files::LOCAL_ROOT) {
-        Some(location) => Some((files::root(&location), files.store(&location).await?)),
+    let store = match root.filter(|root| root.scheme != Scheme::File) {
+        Some(location) => Some((location.root(), files.store(&location).await?)),
         None => None,
     };
     tracing::debug!("{} has {} data files", metadata.location, found.len());

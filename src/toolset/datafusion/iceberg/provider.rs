@@ -93,7 +93,7 @@ impl TableProvider for IcebergTable {
             if enough.is_some_and(|enough| rows >= enough) {
                 break;
             }
-            rows += file.record_count;
+            rows = u64::saturating_add(rows, file.record_count);
             wanted.push(self.partitioned(file));
         }
         if wanted.is_empty() {
