@@ -329,3 +329,75 @@ fn path(key: &str) -> Result<Path, BucketError> {
         reason: error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use object_store::aws::AmazonS3Builder;
+    use wiremock::matchers::{method, path, query_param};
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+
+    fn bucket(server: &MockServer, name: &str) -> Arc<dyn Bucket> {
+        let opened = AmazonS3Builder::new()
+            .with_endpoint(server.uri())
+            .with_allow_http(true)
+            .with_region("eu-north-1")
+            .with_bucket_name(name)
+            .with_access_key_id("AKIAMADEUP")
+            .with_secret_access_key("made-up")
+            .build();
+        Arc::new(opened.unwrap())
+    }
+
+    #[tokio::test]
+    async fn parts_of_a_copy_that_fails_are_removed() {
+        let server = MockServer::start().await;
+        let large = vec![0; usize::try_from(PART).unwrap() + 1];
+        Mock::given(method("GET"))
+            .and(path("/from/k"))
+            .respond_with(
+                ResponseTemplate::new(200)
+                    .insert_header("last-modified", "Thu, 01 Jul 2021 10:45:02 GMT")
+                    .insert_header("etag", "\"1\"")
+                    .set_body_bytes(large),
+            )
+            .mount(&server)
+            .await;
+        let begun = "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>";
+        Mock::given(method("POST"))
+            .and(path("/to/k"))
+            .respond_with(ResponseTemplate::new(200).set_body_string(begun))
+            .mount(&server)
+            .await;
+        Mock::given(method("PUT"))
+            .respond_with(ResponseTemplate::new(403))
+            .mount(&server)
+            .await;
+        Mock::given(method("DELETE"))
+            .and(path("/to/k"))
+            .and(query_param("uploadId", "u1"))
+            .respond_with(ResponseTemplate::new(204))
+            .expect(1)
+            .mount(&server)
+            .await;
+        let (from, into) = (bucket(&server, "from"), bucket(&server, "to"));
+        let told = copy_between(&from, "k", &into, "k").await.unwrap_err();
+        assert!(matches!(told, BucketError::Client(_)), "{told}");
+    }
+
+    #[tokio::test]
+    async fn one_key_that_can_not_be_addressed_keeps_all_from_being_deleted() {
+        let server = MockServer::start().await;
+        for key in ["", "/k", "reports/", "a//b"] {
+            let keys = vec!["k".to_owned(), key.to_owned()];
+            let told = run(&bucket(&server, "b"), Operation::Delete { keys }).await;
+            let told = told.unwrap_err();
+            assert!(
+                matches!(&told, BucketError::Key { key: named, .. } if named == key),
+                "{told}"
+            );
+        }
+        assert!(server.received_requests().await.unwrap().is_empty());
+    }
+}
