@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use super::server::StdioServer;
@@ -21,16 +21,10 @@ use super::server::StdioServer;
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Runs the server in `$@` with a guard beside it, which hands on what the worker writes. When the worker's end closes,
-/// because the worker let it go or was killed, the server's standard input closes as well; whatever of the group still
-/// runs then is asked to end after two seconds and killed after three. When the server itself ends, the rest of its group
-/// ends with it.
-const GUARDED: &str = "exec 3>&1 4<&0 >/dev/null </dev/null
-{ trap '' TERM; PATH=/usr/local/bin:/usr/bin:/bin; cat <&4; exec >/dev/null 4<&-
-sleep 2; kill -s TERM 0; sleep 1; kill -s KILL 0; } 3>&- 2>/dev/null | { \"$@\" >&3 3>&- 4<&-; kill -s KILL 0; }";
-
-/// Variables that a shell sets for what it runs.
-const SET_BY_SHELLS: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
+/// A shell that guards the process group of a server, which it leads. When the worker's end of its standard input closes,
+/// because the worker let it go or was killed, the server's has closed as well; whatever of the group still runs then is
+/// asked to end after two seconds and killed after three.
+const GUARD: &str = "trap '' TERM; read -r line; sleep 2; kill -s TERM 0; sleep 1; kill -s KILL 0";
 
 /// How long a server may take to end when its standard input has closed: a little longer than its guard lets it.
 const GRACE: Duration = Duration::from_millis(3500);
@@ -46,8 +40,11 @@ pub(super) type Pipes = (ChildStdout, ChildStdin);
 
 /// A running server. Dropping it kills everything in its process group.
 pub(super) struct Process {
-    child: Child,
-    group: Option<Pid>,
+    group: Arc<Group>,
+    /// What the guard waits for the end of.
+    guarded: Option<ChildStdin>,
+    /// Ends when the server and the rest of its group have.
+    ended: JoinHandle<()>,
     complaints: Complaints,
     reader: Option<JoinHandle<()>>,
 }
@@ -62,37 +59,56 @@ impl Process {
         let search = environment
             .get("PATH")
             .map_or_else(|| DEFAULT_PATH.into(), Clone::clone);
-        let program = program(&server.command, &search)?;
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", GUARDED, "sh", "/usr/bin/env"]);
-        for name in SET_BY_SHELLS {
-            if !environment.contains_key(name) {
-                command.args(["-u", name]);
-            }
-        }
+        let program = program(&server.command, &search, server.cwd.as_deref())?;
+        let failed =
+            |error: std::io::Error| format!("{} can't be started: {error}", program.display());
+        let mut guard = Command::new("/bin/sh")
+            .args(["-c", GUARD])
+            .env_clear()
+            .env("PATH", DEFAULT_PATH)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let leader = guard.id().and_then(|id| i32::try_from(id).ok());
+        let leader = leader.ok_or("the server's guard is gone")?;
+        let guarded = guard.stdin.take();
+        let mut command = Command::new(&program);
         command
-            .arg(&program)
+            .arg0(&server.command)
             .args(&server.args)
             .env_clear()
             .envs(&environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
+            .process_group(leader)
             .kill_on_drop(true);
         if let Some(cwd) = &server.cwd {
             command.current_dir(cwd);
         }
-        let mut child = command
-            .spawn()
-            .map_err(|error| format!("{} can't be started: {error}", program.display()))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let mut child = command.spawn().map_err(failed)?;
+        let group = Arc::new(Group(Mutex::new(Some(Pid::from_raw(leader)))));
         let pipes = child.stdout.take().zip(child.stdin.take());
         let complaints = Complaints::default();
         let reader = child.stderr.take().map(|pipe| complaints.collect(pipe));
+        let rest = Arc::clone(&group);
+        let ended = tokio::spawn(async move {
+            if let Err(error) = child.wait().await {
+                tracing::warn!(%error, "an MCP server can't be waited for");
+            }
+            rest.kill();
+            // It was killed: this does not take long.
+            let _ = guard.wait().await;
+        });
         let process = Self {
-            child,
-            group: group.map(Pid::from_raw),
+            group,
+            guarded,
+            ended,
             complaints,
             reader,
         };
@@ -102,15 +118,16 @@ impl Process {
 
     /// Waits for the end of a server whose standard input has been closed, and kills what does not end.
     pub(super) async fn end(mut self) {
-        if tokio::time::timeout(GRACE, self.child.wait())
-            .await
-            .is_err()
-        {
-            self.kill();
-            // It is being killed: this does not take long.
-            let _ = self.child.wait().await;
+        self.guarded = None;
+        if tokio::time::timeout(GRACE, &mut self.ended).await.is_err() {
+            self.killed().await;
         }
-        self.group = None;
+    }
+
+    async fn killed(&mut self) {
+        self.group.kill();
+        // It is being killed: this does not take long.
+        let _ = (&mut self.ended).await;
     }
 
     /// What the server last said on its standard error, once it can't be used. Ends it.
@@ -119,25 +136,30 @@ impl Process {
             // It may have ended just now, and then all of it is here in a moment.
             let _ = tokio::time::timeout(LAST_LINES, reader).await;
         }
-        self.kill();
-        let _ = self.child.wait().await;
+        self.killed().await;
         self.complaints.text()
-    }
-
-    fn kill(&mut self) {
-        // Only once: later the number may be somebody else's.
-        if let Some(group) = self.group.take()
-            && let Err(error) = killpg(group, Signal::SIGKILL)
-            && error != nix::errno::Errno::ESRCH
-        {
-            tracing::warn!(%error, "an MCP server can't be killed");
-        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        self.group.kill();
+    }
+}
+
+/// The process group of a server and its guard, until it was killed. Its number is nobody else's as long as its leader,
+/// the guard, has not been waited for.
+struct Group(Mutex<Option<Pid>>);
+
+impl Group {
+    fn kill(&self) {
+        let group = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(group) = group
+            && let Err(error) = killpg(group, Signal::SIGKILL)
+            && error != nix::errno::Errno::ESRCH
+        {
+            tracing::warn!(%error, "an MCP server can't be killed");
+        }
     }
 }
 
@@ -156,26 +178,38 @@ fn environment(
     seen
 }
 
-/// Finds a command as `execvp` would.
-fn program(command: &str, search: &OsString) -> Result<PathBuf, String> {
-    let no_such =
-        |text: &str| format!("{text}: {}", crate::airflow::python_text::repr_str(command));
+/// Finds a command as `execvp` would in the folder in which it is to run.
+fn program(command: &str, search: &OsString, cwd: Option<&Path>) -> Result<PathBuf, String> {
+    let no_such = |what: &str| {
+        let what = crate::airflow::python_text::repr_str(what);
+        format!("[Errno 2] No such file or directory: {what}")
+    };
     let runs = |path: &Path| {
         path.metadata()
             .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
+    let folder = std::path::absolute(cwd.unwrap_or(Path::new(".")))
+        .map_err(|error| format!("the folder of the server can't be found: {error}"))?;
+    if let Some(cwd) = cwd
+        && !folder.is_dir()
+    {
+        return Err(no_such(&cwd.display().to_string()));
+    }
     if command.contains('/') {
-        let path = PathBuf::from(command);
+        let path = folder.join(command);
         return match path.metadata() {
-            Err(_) => Err(no_such("[Errno 2] No such file or directory")),
-            Ok(_) if !runs(&path) => Err(no_such("[Errno 13] Permission denied")),
+            Err(_) => Err(no_such(command)),
+            Ok(_) if !runs(&path) => Err(format!(
+                "[Errno 13] Permission denied: {}",
+                crate::airflow::python_text::repr_str(command)
+            )),
             Ok(_) => Ok(path),
         };
     }
     std::env::split_paths(search)
-        .map(|folder| folder.join(command))
+        .map(|entry| folder.join(entry).join(command))
         .find(|path| runs(path))
-        .ok_or_else(|| no_such("[Errno 2] No such file or directory"))
+        .ok_or_else(|| no_such(command))
 }
 
 /// What a server writes to its standard error: into the task log, and the last lines kept.
@@ -268,7 +302,7 @@ mod tests {
         let mut names: Vec<_> = lines
             .filter_map(|line| line.split_once('=').map(|(name, _)| name))
             // What the shell of this very test adds.
-            .filter(|name| !SET_BY_SHELLS.contains(name))
+            .filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name))
             .collect();
         names.sort_unstable();
         let mut expected: Vec<_> = INHERITED
@@ -314,10 +348,53 @@ mod tests {
             pids.push(lines.next_line().await.unwrap().unwrap());
         }
         // As when the worker is killed: its pipes close, and nothing else happens.
-        drop(input);
+        drop((input, process.guarded.take()));
         assert!(soon(|| !pids.iter().any(|pid| alive(pid))).await);
-        process.group = None;
-        let _ = process.child.wait().await;
+        let _ = (&mut process.ended).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_server_started_ends_with_it() {
+        let script = "sleep 300 >/dev/null 2>&1 </dev/null & echo $!";
+        let (process, (out, input)) = Process::start(&shell(script)).unwrap();
+        let mut lines = BufReader::new(out).lines();
+        let pid = lines.next_line().await.unwrap().unwrap();
+        assert!(soon(|| !alive(&pid)).await);
+        drop((process, input));
+    }
+
+    #[tokio::test]
+    async fn variables_and_programs_may_have_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("a=b");
+        fs::create_dir(&folder).unwrap();
+        let names = ["my-var", "npm_config_//x:_authToken", "_", "PWD"];
+        std::os::unix::fs::symlink("/usr/bin/env", folder.join("show=all")).unwrap();
+        // By its place in the folder where it runs, by its whole path, and by its name.
+        for (command, cwd) in [
+            ("./show=all", Some(folder.clone())),
+            ("a=b/show=all", folder.parent().map(Path::to_owned)),
+            (folder.join("show=all").to_str().unwrap(), None),
+            ("show=all", Some(folder.clone())),
+        ] {
+            let value = |name: &str| (name.to_owned(), SecretString::from("made-up-token"));
+            let mut env: BTreeMap<_, _> = names.into_iter().map(value).collect();
+            env.insert("PATH".to_owned(), SecretString::from("/nonexistent:."));
+            let server = StdioServer {
+                command: command.to_owned(),
+                args: Vec::new(),
+                env,
+                cwd,
+            };
+            let (process, (mut out, input)) = Process::start(&server).unwrap();
+            let mut said = String::new();
+            out.read_to_string(&mut said).await.unwrap();
+            drop((process, input));
+            for name in names {
+                let line = format!("{name}=made-up-token");
+                assert!(said.lines().any(|said| said == line), "{name}: {said}");
+            }
+        }
     }
 
     #[tokio::test]
@@ -332,13 +409,17 @@ mod tests {
         let path = "/nonexistent".into();
         for command in ["/nonexistent/server", "nonexistent-server"] {
             assert_eq!(
-                program(command, &path).unwrap_err(),
+                program(command, &path, None).unwrap_err(),
                 format!("[Errno 2] No such file or directory: '{command}'")
             );
         }
         assert_eq!(
-            program("/etc/passwd", &path).unwrap_err(),
+            program("/etc/passwd", &path, None).unwrap_err(),
             "[Errno 13] Permission denied: '/etc/passwd'"
+        );
+        assert_eq!(
+            program("sh", &path, Some(Path::new("/nonexistent"))).unwrap_err(),
+            "[Errno 2] No such file or directory: '/nonexistent'"
         );
     }
 }
