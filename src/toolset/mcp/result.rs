@@ -44,11 +44,10 @@ pub(super) fn map(
     if !result.is_error.unwrap_or(false) {
         return output(result, false);
     }
-    let empty = result.structured_content.is_none() && result.content.is_empty();
-    let text = match output(result, true)? {
-        _ if empty => String::new(),
-        output => tool_result_text(&output.content),
-    };
+    // Of an error the model is told what is text.
+    let mut result = result;
+    result.content.retain(|block| !is_file(block));
+    let text = tool_result_text(&output(result, true)?.content);
     Err(behavior.error(if text.is_empty() {
         format!("Tool {} returned an error", repr_str(tool))
     } else {
@@ -74,6 +73,17 @@ fn unwrapped(structured: Value) -> Value {
             map.remove("result").unwrap_or_default()
         }
         other => other,
+    }
+}
+
+fn is_file(block: &ContentBlock) -> bool {
+    match block {
+        ContentBlock::Image(_) | ContentBlock::Audio(_) => true,
+        ContentBlock::Resource(embedded) => matches!(
+            embedded.resource,
+            ResourceContents::BlobResourceContents { .. }
+        ),
+        _ => false,
     }
 }
 
@@ -116,6 +126,11 @@ fn text_value(text: String) -> Value {
 }
 
 fn file(data: &str, media_type: String) -> Result<ToolOutputItem, ToolError> {
+    // Some servers break the lines.
+    let data: Vec<u8> = data
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
     let data = STANDARD.decode(data).map_err(|error| {
         ToolError::Fatal(format!(
             "the MCP server sent a file of type {media_type} that is not base64: {error}"
@@ -187,7 +202,7 @@ mod tests {
         let result = json!({
             "content": [
                 text("caption"),
-                {"type": "image", "data": "JVBERg==", "mimeType": "image/png"},
+                {"type": "image", "data": "JVBE\r\nRg==\n", "mimeType": "image/png"},
                 {"type": "audio", "data": "JVBERg==", "mimeType": "audio/wav"},
                 {"type": "resource", "resource": {"uri": "x:y", "blob": "JVBERg=="}},
             ],
@@ -213,7 +228,25 @@ mod tests {
 
     #[test]
     fn an_error_is_a_retry_with_its_text() {
+        let image = json!({"type": "image", "data": "JVBERg==", "mimeType": "image/png"});
         for (result, expected) in [
+            // What pydantic-ai 2.68 makes of them.
+            (
+                json!({"content": [text("stuck"), image], "isError": true}),
+                "stuck",
+            ),
+            (
+                json!({"content": [text("a"), image, text("b")], "isError": true}),
+                "[\"a\",\"b\"]",
+            ),
+            (
+                json!({"content": [text("{\"x\": 1}"), image], "isError": true}),
+                "{\"x\":1}",
+            ),
+            (
+                json!({"content": [image], "isError": true}),
+                "Tool 'x' returned an error",
+            ),
             (
                 json!({"content": [text("the crane is stuck")], "isError": true}),
                 "the crane is stuck",
