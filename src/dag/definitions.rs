@@ -507,6 +507,9 @@ pub struct McpHttpSpec {
     /// The older transport, with server-sent events.
     #[serde(default)]
     pub sse: bool,
+    /// Seconds that the older transport's stream may be silent; `None`: as long as an answer may take.
+    #[serde(default)]
+    pub sse_read_timeout: Option<f64>,
 }
 
 /// An MCP server that is started as a command.

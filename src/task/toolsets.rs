@@ -29,7 +29,7 @@ use crate::toolset::filtered::FilteredToolset;
 use crate::toolset::logging::LoggingToolset;
 use crate::toolset::masking::MaskingToolset;
 use crate::toolset::mcp::result::ToolErrorBehavior;
-use crate::toolset::mcp::server::{HttpServer, Server, StdioServer, Transport};
+use crate::toolset::mcp::server::{HttpServer, Server, StdioServer, Transport, timeout_of};
 use crate::toolset::mcp::{self, McpToolset, McpToolsetConfig};
 use crate::toolset::object_storage::{ObjectStorageToolset, ObjectStorageToolsetConfig};
 use crate::toolset::prefixed::PrefixedToolset;
@@ -325,7 +325,11 @@ fn tool_error_behavior(name: &str) -> Result<ToolErrorBehavior, Failure> {
 fn mcp_server(spec: &McpServerSpec, masker: &Masker) -> Result<Server, Failure> {
     let seconds = |timeout: Option<f64>| {
         timeout.map_or(Ok(Duration::MAX), |seconds| {
-            Duration::try_from_secs_f64(seconds).map_err(|error| Failure::of("ValueError", &error))
+            timeout_of(seconds).ok_or_else(|| {
+                let text =
+                    format!("{seconds:?} is no number of seconds that an MCP server may take");
+                Failure::new("ValueError", text)
+            })
         })
     };
     let transport = match (&spec.server.http, &spec.server.stdio) {
@@ -374,6 +378,10 @@ fn mcp_server(spec: &McpServerSpec, masker: &Masker) -> Result<Server, Failure> 
         init_timeout: seconds(spec.server.init_timeout)?,
         read_timeout: seconds(spec.server.read_timeout)?,
     })
+                event_timeout: http
+                    .sse_read_timeout
+                    .map(|timeout| seconds(Some(timeout)))
+                    .transpose()?,
 }
 
 fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {

@@ -17,7 +17,7 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 /// The `timeout` of a stdio connection that has none.
 const STDIO_INIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server, and how long it may take.
+/// A server, and how long it may take; `Duration::MAX` is without end.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub transport: Transport,
@@ -25,6 +25,15 @@ pub struct Server {
     pub init_timeout: Duration,
     /// For one answer.
     pub read_timeout: Duration,
+}
+
+/// A time-out in seconds, of which 0 is none: FastMCP's way.
+#[must_use]
+pub fn timeout_of(seconds: f64) -> Option<Duration> {
+    if seconds == 0.0 {
+        return Some(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The way to a server.
@@ -43,6 +52,8 @@ pub enum Transport {
 pub struct HttpServer {
     pub url: String,
     pub headers: Vec<(String, SecretString)>,
+    /// How long a stream of server-sent events may be silent; `None`: as long as an answer may take.
+    pub event_timeout: Option<Duration>,
 }
 
 /// A server that is started as a command.
@@ -153,6 +164,7 @@ pub fn of_connection(connection: &Connection, provided: Provided) -> Result<Serv
     let server = HttpServer {
         url: host.to_owned(),
         headers: token.iter().map(|token| bearer(token)).collect(),
+        event_timeout: None,
     };
     Ok(Server {
         transport: if transport == "sse" {
@@ -245,15 +257,12 @@ fn timeout(given: Option<&Value>, conn_id: &str) -> Result<Duration, ServerError
         None | Some(Value::Null) => return Ok(STDIO_INIT_TIMEOUT),
         Some(given) => given,
     };
-    given
-        .as_f64()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| {
-            ServerError(format!(
-                "'timeout' in extra for connection {conn_id} must be a number of seconds, got {}.",
-                repr_value(given)
-            ))
-        })
+    given.as_f64().and_then(timeout_of).ok_or_else(|| {
+        ServerError(format!(
+            "'timeout' in extra for connection {conn_id} must be a number of seconds, got {}.",
+            repr_value(given)
+        ))
+    })
 }
 
 /// The name of the Python type that a value has in Dag code.
@@ -356,6 +365,20 @@ mod tests {
                 .collect();
             assert_eq!(env, [("A", "1"), ("B", "3")]);
         }
+    }
+
+    #[test]
+    fn a_timeout_of_0_is_none() {
+        for (timeout, expected) in [
+            (json!(0), Duration::MAX),
+            (json!(0.5), Duration::from_millis(500)),
+            (json!(null), STDIO_INIT_TIMEOUT),
+        ] {
+            let extra = json!({"transport": "stdio", "command": "x", "timeout": timeout});
+            let server = of_connection(&connection("", None, &extra), Provided::default()).unwrap();
+            assert_eq!(server.init_timeout, expected);
+        }
+        assert_eq!(timeout_of(-1.0), None);
     }
 
     #[test]

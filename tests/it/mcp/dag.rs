@@ -325,3 +325,47 @@ fn check_names_the_connections_of_servers_and_what_it_can_not_do() {
         );
     }
 }
+#[test]
+fn arguments_beside_a_client_and_time_outs_mean_what_they_mean_to_pydantic_ai() {
+    let module = format!(
+        "{DIRECT}from datetime import timedelta\n\
+         from fastmcp import Client\n\
+         from fastmcp.client.transports import SSETransport, UvxStdioTransport\n\
+         client = Client('http://h/mcp')\n\
+         for wrong in (\n    \
+             lambda: Direct(client, headers={{'a': 'b'}}),\n    \
+             lambda: Direct(client, auth='made-up-token'),\n    \
+             lambda: Direct(client, read_timeout=None),\n    \
+             lambda: Direct(StdioTransport('x', []), auth='made-up-token'),\n\
+         ):\n    \
+             try:\n        wrong()\n    \
+             except ValueError:\n        continue\n    \
+             raise AssertionError('it was taken')\n\
+         def reached(toolset):\n    \
+             server = toolset._server()\n    \
+             return [server['init_timeout'], server['read_timeout'], server.get('http', {{}}).get('sse_read_timeout')]\n\
+         for toolset, expected in (\n    \
+             (Direct('http://h/mcp'), [5, 300, None]),\n    \
+             (Direct('http://h/mcp', init_timeout=0), [0, 300, None]),\n    \
+             (Direct('http://h/sse'), [5, 300, 300]),\n    \
+             (Direct('http://h/sse', headers={{'a': 'b'}}, read_timeout=7), [5, 7, 7]),\n    \
+             (Direct(Client(UvxStdioTransport('x'))), [None, None, None]),\n    \
+             (Direct(Client(SSETransport('http://h'), timeout=timedelta(minutes=1))), [None, 60.0, 300]),\n    \
+             (Direct(SSETransport('http://h', sse_read_timeout=9)), [5, 300, 9]),\n    \
+             (MCPServerSSE('http://h', read_timeout=8), [5, 8, 8]),\n\
+         ):\n    \
+             assert reached(toolset) == expected, (reached(toolset), expected)\n"
+    );
+    let played = Played::new(&module, "[]", &[], &json!({}));
+    let report = played.run();
+    assert_eq!(task(&report, "ask", -1)["state"], "success", "{report:#}");
+}
+
+        (
+            "Direct('http://h/mcp', roots=['file:///a'])",
+            "has roots, which only pydantic-ai's own client can use",
+        ),
+        (
+            "MCPServerStreamableHTTP('http://h/mcp', http_client=print)",
+            "has http_client",
+        ),

@@ -16,6 +16,7 @@ _FOREIGN = (
     "message_handler",
     "http_client",
     "include_return_schema",
+    "roots",
 )
 
 
@@ -52,10 +53,23 @@ class MCPToolset(AbstractToolset):
         headers=None,
         http_client=None,
     ):
-        if headers is not None and http_client is not None:
-            raise ValueError(
-                "`headers` and `http_client` are mutually exclusive: set the headers on the `http_client` instead."
-            )
+        given = {
+            "sampling_handler": sampling_handler,
+            "sampling_model": sampling_model,
+            "elicitation_handler": elicitation_handler,
+            "log_handler": log_handler,
+            "progress_handler": progress_handler,
+            "message_handler": message_handler,
+            "client_info": client_info,
+            "roots": roots,
+            "auth": auth,
+            "verify": verify,
+            "headers": headers,
+            "http_client": http_client,
+            "init_timeout": None if init_timeout is _UNSET else (init_timeout,),
+            "read_timeout": None if read_timeout is _UNSET else (read_timeout,),
+        }
+        _check(client, [name for name, value in given.items() if value is not None])
         self.client = client
         self.max_retries = max_retries
         self.tool_error_behavior = tool_error_behavior
@@ -71,6 +85,7 @@ class MCPToolset(AbstractToolset):
             "progress_handler": progress_handler,
             "message_handler": message_handler,
             "http_client": http_client,
+            "roots": roots,
             "init_timeout": 5 if init_timeout is _UNSET else init_timeout,
             "read_timeout": 300 if read_timeout is _UNSET else read_timeout,
             "auth": auth,
@@ -136,20 +151,47 @@ class _NotHere(Exception):
     """Says what there is no counterpart for."""
 
 
+def _check(client, given):
+    """Refuses arguments that the client has no use for, as pydantic-ai does."""
+    if _is_fastmcp_client(client):
+        if given:
+            raise ValueError(
+                f"{', '.join(repr(name) for name in given)} can't be given beside a `fastmcp.Client`: set that on the client."
+            )
+        return
+    if "sampling_model" in given and "sampling_handler" in given:
+        raise ValueError("`sampling_model` and `sampling_handler` are mutually exclusive.")
+    if "headers" in given and "http_client" in given:
+        raise ValueError(
+            "`headers` and `http_client` are mutually exclusive: set the headers on the `http_client` instead."
+        )
+    is_url = isinstance(client, str) and client.startswith(("http://", "https://"))
+    only_http = [name for name in given if name in ("auth", "verify", "headers", "http_client")]
+    if only_http and not is_url:
+        raise ValueError(
+            f"{', '.join(repr(name) for name in only_http)} can only be given beside an address: set that on the "
+            "transport or the `fastmcp.Client` instead."
+        )
+
+
+def _is_fastmcp_client(client):
+    return type(client).__module__ == "fastmcp.client.client"
+
+
 def _reached(client, settings):
     """The server behind what `MCPToolset` takes as its client."""
     name = type(client).__name__
-    module = type(client).__module__
-    if module == "fastmcp.client.client":
+    if _is_fastmcp_client(client):
         foreign = [key for key in client.settings if key not in ("timeout", "init_timeout")]
         if foreign:
             raise _NotHere(f"is made of a fastmcp.Client with {foreign[0]}")
-        reached = _reached(client.transport, settings)
-        for theirs, ours in (("timeout", "read_timeout"), ("init_timeout", "init_timeout")):
-            if client.settings.get(theirs) is not None:
-                reached[ours] = _seconds(client.settings[theirs])
-        return reached
-    if module == "fastmcp.client.transports":
+        # It has no time-outs but its own.
+        return {
+            **_reached(client.transport, settings),
+            "init_timeout": _seconds(client.settings.get("init_timeout")),
+            "read_timeout": _seconds(client.settings.get("timeout")),
+        }
+    if type(client).__module__ == "fastmcp.client.transports":
         if hasattr(client, "url"):
             if client.httpx_client_factory is not None:
                 raise _NotHere(f"is made of a {name} with httpx_client_factory")
@@ -191,7 +233,17 @@ def _http(url, settings, sse=None):
         headers["Authorization"] = f"Bearer {auth}"
     if sse is None:
         sse = re.search(r"/sse(/|\?|&|$)", urlparse(url).path) is not None
-    return {"http": {"url": url, "headers": headers, "sse": bool(sse)}}
+    silence = _silence(settings, headers or auth is not None or settings.get("verify") is not None) if sse else None
+    return {"http": {"url": url, "headers": headers, "sse": bool(sse), "sse_read_timeout": silence}}
+
+
+def _silence(settings, explicit):
+    """How long the older protocol's stream may be silent: of an address with settings, as long as an answer may take."""
+    if "sse_read_timeout" in settings:
+        seconds = settings["sse_read_timeout"]
+    else:
+        seconds = settings["read_timeout"] if explicit else None
+    return 300 if seconds is None else _seconds(seconds)
 
 
 def _stdio(command, args, env, cwd):
@@ -219,9 +271,12 @@ class _MCPServer(MCPToolset):
             settings.pop(name, None)
         if not allow_sampling:
             settings.pop("sampling_model", None)
+        # These classes take it beside the address.
+        http_client = settings.pop("http_client", None)
         super().__init__(
             client, init_timeout=timeout, read_timeout=read_timeout, max_retries=max_retries, **settings
         )
+        self._settings["http_client"] = http_client
         self.tool_prefix = tool_prefix
 
 
@@ -277,8 +332,13 @@ class MCPServerStreamableHTTP(_MCPServer):
 
         self.url = url
         self.headers = headers
+        if self._sse:
+            silence = settings.get("sse_read_timeout")
+            client = SSETransport(url, headers, None, read_timeout if silence is None else silence)
+        else:
+            client = StreamableHttpTransport(url, headers)
         super().__init__(
-            (SSETransport if self._sse else StreamableHttpTransport)(url, headers),
+            client,
             tool_prefix=tool_prefix,
             timeout=timeout,
             read_timeout=read_timeout,
