@@ -1,8 +1,9 @@
 """An MCP server for the tests, made with FastMCP: `mcp_dock.py stdio|http|sse [--legacy]`.
 
 Over HTTP it takes a free port of 127.0.0.1 and prints it. DOCK_TOKEN names a bearer token that it then asks for.
-`GET /forget` makes it forget its sessions; `GET /sessions` says how many were begun. `--legacy` refuses the newest
-protocol, which knows no sessions. The server ends when its standard input does.
+`GET /forget` makes it forget its sessions; `GET /sessions` says how many were begun, `GET /lists` how often its tools
+were asked for. `--legacy` refuses the newest protocol, which knows no sessions. The server ends when its standard input
+does.
 """
 
 import base64
@@ -92,6 +93,12 @@ async def wait(seconds: float) -> str:
     return "waited"
 
 
+@mcp.tool(output_schema=None)
+def manifest(mebibytes: int) -> str:
+    """Much text."""
+    return "x" * (mebibytes << 20)
+
+
 @mcp.tool
 async def hire(name: str, ctx: Context) -> str:
     """Add a tool of this name, and say so."""
@@ -113,6 +120,7 @@ class Gate:
         self.legacy = legacy
         self.forgotten = set()
         self.known = set()
+        self.lists = 0
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -126,20 +134,23 @@ class Gate:
             return await answer(send, 200, len(self.forgotten))
         if scope["path"] == "/sessions":
             return await answer(send, 200, len(self.known))
+        if scope["path"] == "/lists":
+            return await answer(send, 200, self.lists)
         query = dict(part.split("=", 1) for part in scope["query_string"].decode().split("&") if "=" in part)
         session = headers.get("mcp-session-id") or query.get("session_id")
         if session:
             self.known.add(session)
             if session in self.forgotten:
                 return await answer(send, 404, {"error": "no such session"})
-        if self.legacy and scope["method"] == "POST":
+        if scope["method"] == "POST":
             body, more = b"", True
             while more:
                 message = await receive()
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
             said = json.loads(body)
-            if said.get("method") == "server/discover":
+            self.lists += said.get("method") == "tools/list"
+            if self.legacy and said.get("method") == "server/discover":
                 error = {"code": -32601, "message": "Method not found"}
                 return await answer(send, 200, {"jsonrpc": "2.0", "id": said["id"], "error": error})
             sent = False

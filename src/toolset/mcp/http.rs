@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Url};
 use secrecy::ExposeSecret as _;
 
 use super::server::HttpServer;
@@ -47,6 +47,17 @@ fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
+/// An address as it may be shown: what follows the path, and the user, may be secret.
+pub(super) fn shown(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Only an address without a host refuses these, and has none of them.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
+}
+
 /// Why a server can't be reached. A connection that nobody takes reads as in Python.
 pub(super) fn connect_text(error: &reqwest::Error) -> String {
     if error.is_connect() && !is_about_certificates(error) {
@@ -61,7 +72,10 @@ pub(super) fn connect_text(error: &reqwest::Error) -> String {
         }
         source = cause.source();
     }
-    text
+    match error.url() {
+        Some(url) => text.replace(url.as_str(), shown(url).as_str()),
+        None => text,
+    }
 }
 
 fn is_about_certificates(error: &reqwest::Error) -> bool {
@@ -73,4 +87,34 @@ fn is_about_certificates(error: &reqwest::Error) -> bool {
         source = cause.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_in_an_address_is_in_no_error() {
+        // Something that takes connections and answers nonsense.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"nonsense\r\n\r\n").await;
+            }
+        });
+        let server = HttpServer {
+            url: format!("http://user:made-up-password@127.0.0.1:{port}/mcp?apiKey=made-up-key"),
+            headers: Vec::new(),
+            event_timeout: None,
+        };
+        let client = client(&server, Duration::MAX).unwrap();
+        let error = client.get(&server.url).send().await.unwrap_err();
+        let text = connect_text(&error);
+        assert!(
+            text.contains(&format!("http://127.0.0.1:{port}/mcp")),
+            "{text}"
+        );
+        assert!(!text.contains("made-up"), "{text}");
+    }
 }

@@ -12,6 +12,7 @@ pub mod result;
 pub mod serve;
 pub mod server;
 mod session;
+mod size_limit;
 mod slow_start;
 mod sse;
 mod stdio;
@@ -199,6 +200,13 @@ fn seconds(timeout: std::time::Duration) -> String {
     format!("{:?}", timeout.as_secs_f64())
 }
 
+fn too_large(what: &str) -> String {
+    format!(
+        "the MCP server answered {what} with more than {} MiB, which is the most that is taken: ask it for less at a time",
+        size_limit::MAX_MESSAGE >> 20
+    )
+}
+
 #[async_trait]
 impl Toolset for McpToolset {
     fn id(&self) -> String {
@@ -252,6 +260,7 @@ impl Toolset for McpToolset {
                 RequestError::SessionExpired => {
                     "the MCP server forgot the session again".to_owned()
                 }
+                RequestError::TooLarge => too_large("tools/list"),
                 RequestError::Broken(text) => {
                     format!("the MCP server can't be asked for its tools: {text}")
                 }
@@ -301,6 +310,7 @@ impl Toolset for McpToolset {
             Err(RequestError::SessionExpired) => Err(ToolError::Fatal(format!(
                 "the MCP server forgot the session again while {name} was called"
             ))),
+            Err(RequestError::TooLarge) => Err(ToolError::Fatal(too_large(name))),
             Err(RequestError::Broken(text)) => Err(ToolError::Fatal(format!(
                 "Client failed to connect: {text}"
             ))),

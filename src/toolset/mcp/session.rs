@@ -19,10 +19,12 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
 use super::http;
 use super::server::{HttpServer, Server, StdioServer, Transport};
+use super::size_limit::{BoundedLines, TooLarge};
 use super::slow_start::SlowStart;
 use super::sse::{SseError, SseTransport};
 use super::stdio::{Pipes, Process};
@@ -55,6 +57,7 @@ pub(super) struct Session {
     process: Option<Process>,
     subscription: Option<JoinHandle<()>>,
     tools_changed: Arc<AtomicBool>,
+    too_large: TooLarge,
     read_timeout: Duration,
 }
 
@@ -65,8 +68,10 @@ pub(super) enum RequestError {
     Refused(String),
     /// It did not answer in time.
     TimedOut(Duration),
-    /// It does not know the session any more; only where a new one was not begun at once.
+    /// It does not know the session any more.
     SessionExpired,
+    /// Its answer is larger than is taken.
+    TooLarge,
     /// There is no way to the server any more.
     Broken(String),
 }
@@ -91,11 +96,13 @@ impl Session {
         let listener = Listener {
             tools_changed: Arc::clone(&tools_changed),
         };
+        let too_large = TooLarge::default();
         let (service, process) = match &server.transport {
             Transport::Http(http) => (over_http(http, server, listener).await?, None),
             Transport::Sse(http) => {
-                let client = http::client(http, server.read_timeout)?;
-                let transport = SseTransport::connect(client, &http.url)
+                let silence = http.event_timeout.unwrap_or(server.read_timeout);
+                let client = http::client(http, silence)?;
+                let transport = SseTransport::connect(client, &http.url, too_large.clone())
                     .await
                     .map_err(|error| error.to_string())?;
                 let service = listener
@@ -105,7 +112,7 @@ impl Session {
                 (service, None)
             }
             Transport::Stdio(stdio) => {
-                let (service, process) = over_stdio(stdio, listener).await?;
+                let (service, process) = over_stdio(stdio, listener, &too_large).await?;
                 (service, Some(process))
             }
         };
@@ -114,6 +121,7 @@ impl Session {
             process,
             subscription: None,
             tools_changed,
+            too_large,
             read_timeout: server.read_timeout,
         };
         session.subscribe();
@@ -176,7 +184,13 @@ impl Session {
         answer: impl Future<Output = Result<T, ServiceError>>,
     ) -> Result<T, RequestError> {
         match tokio::time::timeout(self.read_timeout, answer).await {
-            Ok(answer) => answer.map_err(|error| request_error(&error)),
+            Ok(answer) => answer.map_err(|error| {
+                if self.too_large.is_noted() {
+                    RequestError::TooLarge
+                } else {
+                    request_error(&error)
+                }
+            }),
             Err(_) => Err(RequestError::TimedOut(self.read_timeout)),
         }
     }
@@ -209,7 +223,9 @@ async fn over_http(
     listener: Listener,
 ) -> Result<RunningService<RoleClient, Listener>, String> {
     let client = http::client(http, server.read_timeout)?;
-    let config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str());
+    // A new session is begun by the toolset, which has to ask for the tools again.
+    let config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
+        .reinit_on_expired_session(false);
     let transport = StreamableHttpClientTransport::with_client(client, config);
     listener
         .serve_with_lifecycle(transport, lifecycle())
@@ -217,18 +233,22 @@ async fn over_http(
         .map_err(|error| init_text(&error))
 }
 
-fn patient((output, input): Pipes) -> impl rmcp::transport::Transport<RoleClient> + 'static {
-    SlowStart::new(AsyncRwTransport::new_client(output, input))
+fn lines(
+    (output, input): Pipes,
+    too_large: &TooLarge,
+) -> AsyncRwTransport<RoleClient, BoundedLines<ChildStdout>, ChildStdin> {
+    AsyncRwTransport::new_client(BoundedLines::new(output, too_large.clone()), input)
 }
 
 async fn over_stdio(
     stdio: &StdioServer,
     listener: Listener,
+    too_large: &TooLarge,
 ) -> Result<(RunningService<RoleClient, Listener>, Process), String> {
     let (process, pipes) = Process::start(stdio)?;
     let begun = listener
         .clone()
-        .serve_with_lifecycle(patient(pipes), lifecycle())
+        .serve_with_lifecycle(SlowStart::new(lines(pipes, too_large)), lifecycle())
         .await;
     match begun {
         Ok(service) => return Ok((service, process)),
@@ -238,7 +258,7 @@ async fn over_stdio(
     }
     let (process, pipes) = Process::start(stdio)?;
     let begun = listener
-        .serve_with_lifecycle(pipes, ClientLifecycleMode::Initialize)
+        .serve_with_lifecycle(lines(pipes, too_large), ClientLifecycleMode::Initialize)
         .await;
     match begun {
         Ok(service) => Ok((service, process)),
@@ -296,13 +316,14 @@ fn request_error(error: &ServiceError) -> RequestError {
         ServiceError::McpError(error) => RequestError::Refused(error.message.to_string()),
         ServiceError::TransportSend(error) => {
             let source: &(dyn Error + 'static) = error.error.as_ref();
-            let expired = source
-                .downcast_ref::<SseError>()
-                .is_some_and(SseError::session_expired);
-            if expired {
-                RequestError::SessionExpired
-            } else {
-                RequestError::Broken(transport_text(source))
+            let sse = source.downcast_ref::<SseError>();
+            if sse.is_some_and(SseError::session_expired) {
+                return RequestError::SessionExpired;
+            }
+            match source.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                Some(StreamableHttpError::SessionExpired) => RequestError::SessionExpired,
+                Some(StreamableHttpError::ResponseBodyTooLarge { .. }) => RequestError::TooLarge,
+                _ => RequestError::Broken(transport_text(source)),
             }
         }
         ServiceError::TransportClosed => RequestError::Broken("Connection closed".to_owned()),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use reqwest::header::ACCEPT;
@@ -13,16 +14,16 @@ use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// The largest event that is taken from a server.
-const MAX_EVENT: usize = 16 << 20;
+use super::http::{connect_text, shown};
+use super::size_limit::{MAX_MESSAGE, TooLarge};
 
 /// What goes wrong with the two ways.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SseError {
     /// The server can't be reached.
-    #[error("{}", crate::toolset::mcp::http::connect_text(.0))]
+    #[error("{}", connect_text(.0))]
     Http(#[from] reqwest::Error),
-    #[error("{0} is no address of an HTTP server")]
+    #[error("{} is no address of an HTTP server", .0.split(['?', '@']).next().unwrap_or_default())]
     Address(String),
     #[error("the server answered {status} to {what}")]
     Status {
@@ -31,7 +32,7 @@ pub(super) enum SseError {
     },
     #[error("the server closed the stream before it had said where to send messages")]
     NoEndpoint,
-    #[error("Endpoint origin does not match connection origin: {0}")]
+    #[error("Endpoint origin does not match connection origin: {}", shown(.0))]
     OtherOrigin(Url),
     #[error("a message could not be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -58,7 +59,11 @@ impl SseTransport {
     ///
     /// # Errors
     /// See [`SseError`].
-    pub(super) async fn connect(client: Client, url: &str) -> Result<Self, SseError> {
+    pub(super) async fn connect(
+        client: Client,
+        url: &str,
+        too_large: TooLarge,
+    ) -> Result<Self, SseError> {
         let url = Url::parse(url).map_err(|_| SseError::Address(url.to_owned()))?;
         let response = client
             .get(url.clone())
@@ -71,7 +76,7 @@ impl SseTransport {
                 what: "the request for its events",
             });
         }
-        let mut events = Events::default().of(response.bytes_stream());
+        let mut events = Events::new(too_large).of(response.bytes_stream());
         let endpoint = loop {
             let event = events.next().await.ok_or(SseError::NoEndpoint)?;
             if event.name == "endpoint" {
@@ -164,14 +169,31 @@ struct Event {
 }
 
 /// Reads events out of bytes, as the HTML standard has it.
-#[derive(Default)]
 struct Events {
-    buffer: Vec<u8>,
+    buffer: BytesMut,
+    /// How many bytes of the buffer hold no end of a line.
+    searched: usize,
     name: String,
     data: Option<String>,
+    too_large: TooLarge,
 }
 
 impl Events {
+    fn new(too_large: TooLarge) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            name: String::new(),
+            data: None,
+            too_large,
+        }
+    }
+
+    /// Bytes of the event that is being read.
+    fn size(&self) -> usize {
+        self.buffer.len() + self.name.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
     /// The events of a stream, up to its end or its first error.
     fn of<B, E>(
         self,
@@ -187,15 +209,13 @@ impl Events {
                 if let Some(event) = events.next_event() {
                     return Some((event, (events, bytes)));
                 }
+                if events.size() > MAX_MESSAGE {
+                    events.too_large.note();
+                    return None;
+                }
                 match bytes.next().await {
-                    Some(Ok(more)) if events.buffer.len() + more.as_ref().len() <= MAX_EVENT => {
+                    Some(Ok(more)) => {
                         events.buffer.extend_from_slice(more.as_ref());
-                    }
-                    Some(Ok(_)) => {
-                        tracing::warn!(
-                            "an MCP server sent an event of more than {MAX_EVENT} bytes"
-                        );
-                        return None;
                     }
                     Some(Err(error)) => {
                         tracing::debug!(%error, "an MCP server's stream of events broke off");
@@ -211,8 +231,13 @@ impl Events {
     /// The next whole event of what is in the buffer.
     fn next_event(&mut self) -> Option<Event> {
         loop {
-            let end = self.buffer.iter().position(|byte| *byte == b'\n')?;
-            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let mut unsearched = self.buffer.iter().skip(self.searched);
+            let Some(end) = unsearched.position(|byte| *byte == b'\n') else {
+                self.searched = self.buffer.len();
+                return None;
+            };
+            let line = self.buffer.split_to(self.searched + end + 1);
+            self.searched = 0;
             let line = String::from_utf8_lossy(&line);
             let line = line.trim_end_matches(['\n', '\r']);
             if line.is_empty() {
@@ -268,11 +293,35 @@ mod tests {
                 .chunks(size)
                 .map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec()))
                 .collect();
-            let events: Vec<_> = Events::default()
+            let events: Vec<_> = Events::new(TooLarge::default())
                 .of(futures::stream::iter(chunks))
                 .collect()
                 .await;
             assert_eq!(events, expected, "{size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_too_large_ends_the_stream_whether_in_one_line_or_in_many() {
+        let million = "x".repeat(1 << 20);
+        for (line, lines, expected) in [
+            (format!("data: {million}\n"), 15, 1),
+            (format!("data: {million}\n"), 17, 0),
+            (million.clone(), 17, 0),
+            // Comments are no part of an event.
+            (format!(": {million}\n"), 17, 1),
+        ] {
+            let end = std::iter::once("\ndata: x\n\n".to_owned());
+            let chunks = std::iter::repeat_n(line, lines)
+                .chain(end)
+                .map(|chunk| Ok::<_, std::io::Error>(chunk.into_bytes()));
+            let too_large = TooLarge::default();
+            let events: Vec<_> = Events::new(too_large.clone())
+                .of(futures::stream::iter(chunks.collect::<Vec<_>>()))
+                .collect()
+                .await;
+            assert_eq!(too_large.is_noted(), expected == 0);
+            assert!(events.len() >= expected);
         }
     }
 }

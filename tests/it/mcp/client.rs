@@ -48,6 +48,7 @@ fn http(dock: &Dock) -> Transport {
     let server = HttpServer {
         url: dock.url(),
         headers: Vec::new(),
+        event_timeout: None,
     };
     if dock.path == "sse" {
         Transport::Sse(server)
@@ -119,6 +120,7 @@ async fn shows_everything(toolset: McpToolset) {
             "token",
             "process",
             "wait",
+            "manifest",
             "hire"
         ]
     );
@@ -203,6 +205,7 @@ async fn a_session_that_the_server_forgot_is_begun_again() {
         toolset.open().await.unwrap();
         names(&toolset).await;
         assert_eq!(dock.get("sessions").await, 1, "{mode}");
+        assert_eq!(dock.get("lists").await, 1, "{mode}");
         assert_eq!(dock.get("forget").await, 1, "{mode}");
         let both = tokio::join!(
             call(&toolset, "add", json!({"a": 1})),
@@ -211,6 +214,9 @@ async fn a_session_that_the_server_forgot_is_begun_again() {
         assert_eq!(both.0.unwrap(), json!(2).into(), "{mode}");
         assert_eq!(both.1.unwrap(), json!(3).into(), "{mode}");
         assert_eq!(dock.get("sessions").await, 2, "{mode}");
+        // Who has forgotten the session may have other tools as well.
+        names(&toolset).await;
+        assert_eq!(dock.get("lists").await, 2, "{mode}");
         toolset.close().await;
     }
 }
@@ -222,6 +228,9 @@ async fn the_list_of_tools_is_kept_until_the_server_says_that_it_changed() {
         let toolset = toolset(http(&dock));
         toolset.open().await.unwrap();
         let before = names(&toolset).await;
+        call(&toolset, "add", json!({"a": 1})).await.unwrap();
+        assert_eq!(names(&toolset).await, before);
+        assert_eq!(dock.get("lists").await, 1, "{mode}");
         call(&toolset, "hire", json!({"name": "crane"}))
             .await
             .unwrap();
@@ -231,6 +240,7 @@ async fn the_list_of_tools_is_kept_until_the_server_says_that_it_changed() {
             assert!(started.elapsed() < Duration::from_secs(10), "{mode}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        assert_eq!(dock.get("lists").await, 2, "{mode}");
         assert_eq!(names(&toolset).await.last().unwrap(), "crane", "{mode}");
         let at_work = call(&toolset, "crane", json!({})).await.unwrap();
         assert_eq!(at_work, json!("crane at work").into(), "{mode}");
@@ -353,6 +363,35 @@ async fn a_server_that_does_not_answer_in_time_is_a_retry() {
         "{text}"
     );
     toolset.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_fails_the_run_at_once() {
+    let dock = Dock::start("sse", true, None);
+    let over_stdio = stdio(&python(), &[&dock_script(), "stdio"]);
+    for (way, transport) in [("stdio", over_stdio), ("sse", http(&dock))] {
+        let toolset = toolset(transport);
+        toolset.open().await.unwrap();
+        let fits = call(&toolset, "manifest", json!({"mebibytes": 2})).await;
+        assert_eq!(
+            fits.unwrap().content.as_str().unwrap().len(),
+            2 << 20,
+            "{way}"
+        );
+        let started = Instant::now();
+        let answer = call(&toolset, "manifest", json!({"mebibytes": 17})).await;
+        assert!(started.elapsed() < Duration::from_secs(60), "{way}");
+        let Err(ToolError::Fatal(text)) = answer else {
+            panic!("{way}")
+        };
+        assert_eq!(
+            text,
+            "the MCP server answered manifest with more than 16 MiB, which is the most that is taken: ask it for less \
+             at a time",
+            "{way}"
+        );
+        toolset.close().await;
+    }
 }
 
 #[tokio::test]
