@@ -9,7 +9,7 @@ use super::arguments::{ArgumentError, Resolver};
 use super::context::{Context, params};
 use super::failure::Failure;
 use super::mapping;
-use super::python_toolset::NativeToolsets;
+use super::native_toolsets::NativeToolsets;
 use super::services::Services;
 use super::templates::objects::{CallFunction, DagFunction};
 use super::templates::values::from_wire;

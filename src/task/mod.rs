@@ -24,6 +24,7 @@ pub mod host;
 pub mod log;
 pub mod mapping;
 mod native_hooks;
+mod native_toolsets;
 pub mod outcome;
 pub mod process;
 mod python_output;

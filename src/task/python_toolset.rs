@@ -1,6 +1,4 @@
 //! Toolsets of a Dag file that run in its interpreter: functions, methods of hooks, classes that the Dag derives.
-//!
-//! And the way back: the worker's own toolsets, for Dag code that wraps them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use crate::agent::{ToolDefinition, ToolError, Toolset, arguments};
-use crate::dag::definitions::{Handle, ToolsetSpec};
+use super::native_toolsets::KeptFiles;
+use crate::agent::{ToolDefinition, ToolError, ToolOutput, Toolset, arguments};
+use crate::dag::definitions::Handle;
 use crate::dag::{Interpreter, PythonError};
 use crate::toolset::filtered::ToolFilter;
 
@@ -22,6 +21,8 @@ pub(super) struct PythonSide {
     pub run_id: String,
     /// The run's budget, for tools that have none of their own.
     pub max_retries: u32,
+    /// What tools of the worker gave to Dag code, which names it in what it gives back.
+    pub files: Arc<KeptFiles>,
 }
 
 impl PythonSide {
@@ -192,6 +193,14 @@ impl Toolset for PythonToolset {
     }
 
     async fn call(&self, name: &str, args: Map<String, Value>) -> Result<Value, ToolError> {
+        Ok(self.call_for_files(name, args).await?.content)
+    }
+
+    async fn call_for_files(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<ToolOutput, ToolError> {
         let payload = Map::from_iter([
             ("name".to_owned(), name.into()),
             ("args".to_owned(), Value::Object(args)),
@@ -212,10 +221,12 @@ impl Toolset for PythonToolset {
         if let Some(text) = text(&answer, "failed") {
             return Err(ToolError::Failed(text));
         }
-        match answer.get_mut("value") {
-            Some(value) => Ok(value.take()),
-            None => Err(malformed("a result")),
-        }
+        let content = answer
+            .get_mut("value")
+            .map(Value::take)
+            .ok_or_else(|| malformed("a result"))?;
+        let files = self.side.files.named_in(&content);
+        Ok(ToolOutput { content, files })
     }
 
     async fn close(&self) {
@@ -244,7 +255,8 @@ impl ToolFilter for PythonFilter {
     }
 }
 
-fn describe(tool: &ToolDefinition) -> Value {
+/// A tool as Dag code is told of it.
+pub(super) fn describe(tool: &ToolDefinition) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
@@ -252,78 +264,4 @@ fn describe(tool: &ToolDefinition) -> Value {
         "sequential": tool.sequential,
         "max_retries": tool.max_retries,
     })
-}
-
-/// Makes a toolset of the worker's own.
-pub(super) type MakeToolset =
-    Arc<dyn Fn(&ToolsetSpec) -> Result<Arc<dyn Toolset>, String> + Send + Sync>;
-
-/// The worker's own toolsets that Dag code holds, by their handles in the interpreter.
-#[derive(Default)]
-pub struct NativeToolsets {
-    make: Mutex<Option<MakeToolset>>,
-    made: Mutex<HashMap<u64, Arc<dyn Toolset>>>,
-}
-
-impl NativeToolsets {
-    /// From now on toolsets can be made.
-    pub(super) fn serve(&self, make: MakeToolset) {
-        *self.make.lock().unwrap_or_else(PoisonError::into_inner) = Some(make);
-    }
-
-    fn toolset(&self, request: &Value) -> Result<Arc<dyn Toolset>, String> {
-        let handle = request.get("handle").and_then(Value::as_u64).unwrap_or(0);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(toolset) = made.get(&handle) {
-            return Ok(Arc::clone(toolset));
-        }
-        let make = self
-            .make
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .ok_or("toolsets are there while an agent runs, and at no other time")?;
-        let spec = request.get("spec").cloned().unwrap_or_default();
-        let spec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
-        let toolset = make(&spec)?;
-        made.insert(handle, Arc::clone(&toolset));
-        Ok(toolset)
-    }
-
-    /// Does what Dag code asks: `{"handle", "spec", "operation", ...}`.
-    pub(super) async fn answer(&self, request: &Value) -> Value {
-        let toolset = match self.toolset(request) {
-            Ok(toolset) => toolset,
-            Err(text) => return json!({ "fatal": text }),
-        };
-        let name = request
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let answer = match request.get("operation").and_then(Value::as_str) {
-            Some("open") => toolset.open().await.map(|()| Value::Null),
-            Some("close") => {
-                toolset.close().await;
-                Ok(Value::Null)
-            }
-            Some("instructions") => toolset.instructions().await.map(Value::from),
-            Some("tools") => toolset
-                .tools()
-                .await
-                .map(|tools| tools.iter().map(describe).collect()),
-            _ => {
-                let args = match request.get("args") {
-                    Some(Value::Object(args)) => args.clone(),
-                    _ => Map::new(),
-                };
-                toolset.call(name, args).await
-            }
-        };
-        match answer {
-            Ok(value) => json!({ "value": value }),
-            Err(ToolError::Retry(text)) => json!({ "retry": text }),
-            Err(ToolError::Failed(text)) => json!({ "failed": text }),
-            Err(ToolError::Fatal(text)) => json!({ "fatal": text }),
-        }
-    }
 }

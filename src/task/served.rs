@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::native_hooks;
-use super::python_toolset::{NativeToolsets, PythonSide};
+use super::native_toolsets::NativeToolsets;
+use super::python_toolset::PythonSide;
 use super::services::Services;
-use super::toolsets::{Builder, TOOL_LOGGER};
+use super::toolsets::{Builder, DagCode, TOOL_LOGGER};
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 use crate::airflow::config::Config;
 use crate::airflow::execution::TaskInstance;
@@ -111,39 +112,26 @@ pub fn load(
     });
     let (specs, interpreter) = specs(path, &file, &folder, &host)?;
     let needs_interpreter = specs.iter().any(ToolsetSpec::needs_interpreter);
-    let builder = Builder {
-        services: host.services.clone(),
-        dag_folder: folder,
-        search: Arc::default(),
-        python: needs_interpreter.then(|| PythonSide {
+    let dag_code = if needs_interpreter {
+        DagCode::Runs(PythonSide {
             interpreter: Arc::new(interpreter),
             context: Arc::new(Value::Null),
             run_id: String::new(),
             max_retries: 1,
-        }),
+            files: Arc::clone(&host.native.files),
+        })
+    } else {
+        DagCode::Gone
+    };
+    let builder = Builder {
+        services: host.services.clone(),
+        dag_folder: folder,
+        search: Arc::default(),
+        dag_code,
     };
     if needs_interpreter {
-        let builder = builder.clone();
-        // Not what holds the interpreter: its host keeps this.
-        let weak = builder
-            .python
-            .as_ref()
-            .map(|side| Arc::downgrade(&side.interpreter));
-        let without = Builder {
-            python: None,
-            ..builder
-        };
+        let builder = builder.for_dag_code(&host.native);
         host.native.serve(Arc::new(move |spec| {
-            let interpreter = weak.as_ref().and_then(std::sync::Weak::upgrade);
-            let builder = Builder {
-                python: interpreter.map(|interpreter| PythonSide {
-                    interpreter,
-                    context: Arc::new(Value::Null),
-                    run_id: String::new(),
-                    max_retries: 1,
-                }),
-                ..without.clone()
-            };
             builder.toolset(spec).map_err(|failure| failure.message)
         }));
     }
@@ -283,7 +271,16 @@ fn specs(
     let task = dags.dags.into_iter().flat_map(|dag| dag.tasks).next();
     let specs = match task.map(|task| task.kind) {
         Some(TaskKind::Agent(agent)) => agent.toolsets,
-        _ => Vec::new(),
+        other => {
+            let reason = match other {
+                Some(TaskKind::Unsupported { reason }) => reason,
+                _ => "the interpreter made no agent of it, which is a fault of Updraft".to_owned(),
+            };
+            return Err(ServedError::Wrong {
+                path: path.to_owned(),
+                reason,
+            });
+        }
     };
     Ok((specs, interpreter))
 }

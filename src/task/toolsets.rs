@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::agent_task::LOGGER;
 use super::attempt::{Attempt, Rendered};
 use super::failure::Failure;
+use super::native_toolsets::{Given, NativeToolsets};
 use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
 use super::services::Services;
 use crate::agent::{Retries, Toolset};
@@ -66,24 +67,27 @@ pub(super) fn build(
     retries: Retries,
     logging: bool,
 ) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
-    let python = attempt.interpreter().map(|interpreter| PythonSide {
-        interpreter,
-        context: Arc::new(attempt.dag_code_context(rendered)),
-        run_id: attempt.services.ti.id.clone(),
-        max_retries: retries.tools,
+    let native = Arc::clone(&attempt.native_toolsets);
+    let dag_code = attempt.interpreter().map_or(DagCode::Gone, |interpreter| {
+        DagCode::Runs(PythonSide {
+            interpreter,
+            context: Arc::new(attempt.dag_code_context(rendered)),
+            run_id: attempt.services.ti.id.clone(),
+            max_retries: retries.tools,
+            files: Arc::clone(&native.files),
+        })
     });
     let builder = Builder {
         services: attempt.services.clone(),
         dag_folder: attempt.dag_folder.clone(),
-        python,
+        dag_code,
         search: Arc::default(),
     };
-    if builder.python.is_some() {
-        let (attempt, builder) = (Arc::clone(attempt), builder.clone());
+    if let DagCode::Runs(_) = builder.dag_code {
+        let builder = builder.for_dag_code(&native);
         let fields = rendered.fields.clone();
-        let native = Arc::clone(&attempt.native_toolsets);
         // Not the attempt itself: the interpreter's host keeps this, and the attempt keeps the interpreter.
-        let weak = Arc::downgrade(&attempt);
+        let weak = Arc::downgrade(attempt);
         native.serve(Arc::new(move |spec| {
             let attempt = weak.upgrade().ok_or("the task has ended")?;
             let spec = attempt
@@ -123,12 +127,30 @@ pub(super) struct Builder {
     pub services: Services,
     /// What relative paths are relative to.
     pub dag_folder: PathBuf,
-    /// `None` when the interpreter is not needed any more.
-    pub python: Option<PythonSide>,
+    pub dag_code: DagCode,
     pub search: Arc<ToolSearch>,
 }
 
+/// The Dag file's functions and classes, for toolsets that need them.
+#[derive(Clone)]
+pub(super) enum DagCode {
+    /// The interpreter has ended: nothing needed it.
+    Gone,
+    /// It can be asked.
+    Runs(PythonSide),
+    /// It asks for a toolset itself, and waits: what its functions give comes with the question.
+    Waits(Arc<Given>),
+}
+
 impl Builder {
+    /// The same for toolsets that Dag code asks for.
+    pub(super) fn for_dag_code(&self, native: &NativeToolsets) -> Self {
+        Self {
+            dag_code: DagCode::Waits(Arc::clone(&native.given)),
+            ..self.clone()
+        }
+    }
+
     /// # Errors
     /// It does not run natively, or its arguments are wrong.
     pub(super) fn toolset(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
@@ -272,7 +294,12 @@ impl Builder {
         };
         let provider = |handle: Option<Handle>| {
             handle
-                .map(|handle| Ok::<_, Failure>(provider(self.python_side()?, handle)))
+                .map(|handle| {
+                    Ok::<_, Failure>(match &self.dag_code {
+                        DagCode::Waits(given) => given.provider(handle),
+                        _ => provider(self.python_side()?, handle),
+                    })
+                })
                 .transpose()
         };
         let config = McpToolsetConfig {
@@ -291,9 +318,15 @@ impl Builder {
     }
 
     fn python_side(&self) -> Result<PythonSide, Failure> {
-        self.python
-            .clone()
-            .ok_or_else(|| Failure::new("RuntimeError", "the Dag interpreter has ended"))
+        let text = match &self.dag_code {
+            DagCode::Runs(side) => return Ok(side.clone()),
+            DagCode::Gone => "the Dag interpreter has ended",
+            DagCode::Waits(_) => {
+                "a class of the Dag file that derives one of the worker's toolsets can't use that toolset's own methods: \
+                 derive WrapperToolset, and wrap the worker's toolset in it"
+            }
+        };
+        Err(Failure::new("NotImplementedError", text).for_good())
     }
 }
 
@@ -345,6 +378,10 @@ fn mcp_server(spec: &McpServerSpec, masker: &Masker) -> Result<Server, Failure> 
                 headers: headers
                     .map(|(name, value)| (name.clone(), value.as_str().into()))
                     .collect(),
+                event_timeout: http
+                    .sse_read_timeout
+                    .map(|timeout| seconds(Some(timeout)))
+                    .transpose()?,
             };
             if http.sse {
                 Transport::Sse(server)
@@ -378,10 +415,6 @@ fn mcp_server(spec: &McpServerSpec, masker: &Masker) -> Result<Server, Failure> 
         init_timeout: seconds(spec.server.init_timeout)?,
         read_timeout: seconds(spec.server.read_timeout)?,
     })
-                event_timeout: http
-                    .sse_read_timeout
-                    .map(|timeout| seconds(Some(timeout)))
-                    .transpose()?,
 }
 
 fn sql_config(spec: &SqlToolsetSpec) -> SqlToolsetConfig {

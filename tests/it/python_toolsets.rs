@@ -300,6 +300,20 @@ fn a_wrapper_of_the_dag_file_runs_around_a_toolset_of_the_worker() {
 }
 
 #[test]
+fn a_class_that_derives_a_toolset_of_the_worker_is_told_to_wrap_it() {
+    let module = format!(
+        "{CUSTOM}\nclass Own(SQLToolset):\n    async def get_tools(self, ctx):\n        \
+         return await super().get_tools(ctx)\n"
+    );
+    let played = play(&module, "[Own('harbour')]", &[]);
+    assert!(
+        played.error().contains("derive WrapperToolset"),
+        "{}",
+        played.error()
+    );
+}
+
+#[test]
 fn methods_of_a_hook_are_tools_with_a_rendered_connection_and_results_of_a_bearable_size() {
     let module = r#"
 from airflow.providers.common.ai.toolsets.hook import HookToolset

@@ -4,6 +4,7 @@ Rust calls `toolset(handle, operation, payload, context)` through `updraft_runti
 """
 
 import _updraft
+import updraft_context
 import updraft_values
 from updraft_context import run_coroutine
 
@@ -227,7 +228,12 @@ def native(toolset, operation, **payload):
     from updraft_extract import _toolset
 
     request = {"handle": updraft_values.keep(toolset), "spec": _toolset(toolset), "operation": operation, **payload}
-    answer = updraft_values.from_json(_updraft.toolset(updraft_values.to_json(request)))
+    answer = _ask(request)
+    while "wanted" in answer:
+        # A token_provider: the worker can't call it while it is waited for here.
+        function = answer["wanted"]
+        given = updraft_context.call(updraft_values.kept(function), [], {}, None)
+        answer = _ask({**request, "given": [function, updraft_values.encode(given)]})
     if "retry" in answer:
         raise ModelRetry(answer["retry"])
     if "failed" in answer:
@@ -235,6 +241,10 @@ def native(toolset, operation, **payload):
     if "fatal" in answer:
         raise RuntimeError(answer["fatal"])
     return answer.get("value")
+
+
+def _ask(request):
+    return updraft_values.from_json(_updraft.toolset(updraft_values.to_json(request)))
 
 
 def native_tools(toolset, ctx):

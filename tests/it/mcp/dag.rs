@@ -122,6 +122,52 @@ return {'DOCK_TOKEN': BaseHook.get_connection('vault').password}\n";
 }
 
 #[test]
+fn dag_code_around_a_server_calls_the_functions_for_its_secrets_itself() {
+    let http = Dock::start("http", false, Some("minted-token"));
+    let module = "\
+from pydantic_ai.toolsets import WrapperToolset\n\
+def mint():\n    print('minting')\n    return 'minted-token'\n\
+def environment():\n    return {'DOCK_TOKEN': 'made-up-secret'}\n\
+async def all_of_them(ctx, tools):\n    return tools\n\
+class Told(WrapperToolset):\n    async def call_tool(self, name, tool_args, ctx, tool):\n        \
+print('said', await super().call_tool(name, tool_args, ctx, tool))\n";
+    let toolsets = "[MCPToolset('north', token_provider=mint).prepared(all_of_them), \
+         Told(MCPToolset('south', tool_prefix='south', env_provider=environment))]";
+    let connections = json!({
+        "north": {"conn_type": "mcp", "host": http.url(), "password": "stale"},
+        "south": {"conn_type": "mcp", "extra": {"transport": "stdio", "command": python(),
+                  "args": [dock_script(), "stdio"], "timeout": 60}},
+    });
+    let calls = [
+        ("add", json!({"a": 1})),
+        ("add", json!({"a": 2})),
+        ("south_token", json!({})),
+    ];
+    let report = Played::new(module, toolsets, &calls, &connections).run();
+    assert_eq!(task(&report, "ask", -1)["state"], "success", "{report:#}");
+    assert_eq!(
+        tool_lines(&report),
+        [
+            "Tool add returned",
+            "Tool add returned",
+            "Tool south_token returned"
+        ]
+    );
+    let events = events(task(&report, "ask", -1));
+    let minted = events.iter().filter(|event| **event == "minting").count();
+    assert_eq!(minted, 1);
+    assert!(events.contains(&"said ***"), "{events:?}");
+    let text = report.to_string();
+    assert!(!text.contains("minted-token") && !text.contains("made-up-secret"));
+
+    let module = "def broken():\n    raise KeyError('no vault')\n";
+    let toolsets =
+        "[MCPToolset('north', token_provider=broken).prepared(lambda ctx, tools: tools)]";
+    let report = Played::new(module, toolsets, &[], &connections).run();
+    assert!(error(&report).contains("no vault"), "{report:#}");
+}
+
+#[test]
 fn a_dag_names_servers_directly_over_all_three_transports() {
     let (http, sse) = (
         Dock::start("http", true, Some("made-up-token")),
@@ -284,48 +330,6 @@ fn no_server_is_left_when_everything_is_killed() {
 }
 
 #[test]
-fn check_names_the_connections_of_servers_and_what_it_can_not_do() {
-    let toolsets =
-        "[MCPToolset('north', tool_prefix='n'), MCPServerStdio('uvx', ['mcp-run-python'])]";
-    let played = Played::new(
-        DIRECT,
-        toolsets,
-        &[],
-        &json!({"north": {"conn_type": "mcp"}}),
-    );
-    let file = played.file.display().to_string();
-    let checked = |file: &str| -> Value {
-        serde_json::from_slice(&updraft(&["check", "--json", file]).stdout).unwrap()
-    };
-    let report = checked(&file);
-    let ask = &report["files"][0]["dags"][0]["tasks"][0];
-    assert_eq!(ask["native"], true, "{report:#}");
-    assert_eq!(
-        ask["connections"][1],
-        json!({"conn_id": "north", "used_as": "mcp_conn_id", "defined_by": "file", "templated": false})
-    );
-    for (toolset, reason) in [
-        (
-            "Direct('http://h/mcp', process_tool_call=print)",
-            "has process_tool_call",
-        ),
-        (
-            "Direct('http://h/mcp', auth='oauth')",
-            "signs in with OAuth",
-        ),
-        ("Direct(FastMCP('x'))", "is made of FastMCP()"),
-    ] {
-        let module = format!("{DIRECT}from fastmcp import FastMCP\n");
-        let played = Played::new(&module, &format!("[{toolset}]"), &[], &json!({}));
-        let report = checked(&played.file.display().to_string());
-        let ask = &report["files"][0]["dags"][0]["tasks"][0];
-        assert!(
-            ask["reason"].as_str().unwrap_or_default().contains(reason),
-            "{report:#}"
-        );
-    }
-}
-#[test]
 fn arguments_beside_a_client_and_time_outs_mean_what_they_mean_to_pydantic_ai() {
     let module = format!(
         "{DIRECT}from datetime import timedelta\n\
@@ -361,6 +365,37 @@ fn arguments_beside_a_client_and_time_outs_mean_what_they_mean_to_pydantic_ai() 
     assert_eq!(task(&report, "ask", -1)["state"], "success", "{report:#}");
 }
 
+#[test]
+fn check_names_the_connections_of_servers_and_what_it_can_not_do() {
+    let toolsets =
+        "[MCPToolset('north', tool_prefix='n'), MCPServerStdio('uvx', ['mcp-run-python'])]";
+    let played = Played::new(
+        DIRECT,
+        toolsets,
+        &[],
+        &json!({"north": {"conn_type": "mcp"}}),
+    );
+    let file = played.file.display().to_string();
+    let checked = |file: &str| -> Value {
+        serde_json::from_slice(&updraft(&["check", "--json", file]).stdout).unwrap()
+    };
+    let report = checked(&file);
+    let ask = &report["files"][0]["dags"][0]["tasks"][0];
+    assert_eq!(ask["native"], true, "{report:#}");
+    assert_eq!(
+        ask["connections"][1],
+        json!({"conn_id": "north", "used_as": "mcp_conn_id", "defined_by": "file", "templated": false})
+    );
+    for (toolset, reason) in [
+        (
+            "Direct('http://h/mcp', process_tool_call=print)",
+            "has process_tool_call",
+        ),
+        (
+            "Direct('http://h/mcp', auth='oauth')",
+            "signs in with OAuth",
+        ),
+        ("Direct(FastMCP('x'))", "is made of FastMCP()"),
         (
             "Direct('http://h/mcp', roots=['file:///a'])",
             "has roots, which only pydantic-ai's own client can use",
@@ -369,3 +404,14 @@ fn arguments_beside_a_client_and_time_outs_mean_what_they_mean_to_pydantic_ai() 
             "MCPServerStreamableHTTP('http://h/mcp', http_client=print)",
             "has http_client",
         ),
+    ] {
+        let module = format!("{DIRECT}from fastmcp import FastMCP\n");
+        let played = Played::new(&module, &format!("[{toolset}]"), &[], &json!({}));
+        let report = checked(&played.file.display().to_string());
+        let ask = &report["files"][0]["dags"][0]["tasks"][0];
+        assert!(
+            ask["reason"].as_str().unwrap_or_default().contains(reason),
+            "{report:#}"
+        );
+    }
+}
