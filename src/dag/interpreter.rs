@@ -52,6 +52,8 @@ impl LoadOptions {
 #[derive(Debug)]
 pub struct Interpreter {
     requests: Option<mpsc::Sender<Request>>,
+    /// How many requests were made.
+    made: AtomicU64,
     stopper: Arc<Stopper>,
 }
 
@@ -75,6 +77,8 @@ impl Interruption {
 }
 
 struct Request {
+    /// Counted from 1.
+    number: u64,
     function: &'static str,
     arguments: Vec<Text>,
     answer: oneshot::Sender<Result<String, String>>,
@@ -129,6 +133,7 @@ impl Interpreter {
         };
         let interpreter = Self {
             requests: Some(requests),
+            made: AtomicU64::new(0),
             stopper,
         };
         let seconds = options.timeout.as_secs_f64();
@@ -140,6 +145,7 @@ impl Interpreter {
 
         let answer = interpreter
             .send("load", vec![Text::Text(shown.clone())])
+            .map(|(_, answer)| answer)
             .map_err(|error| internal(error.message))?;
         let rest = options.timeout.saturating_sub(start.elapsed());
         let (answer, late) = match wait(answer, rest) {
@@ -279,7 +285,8 @@ impl Interpreter {
 
     /// Raises an exception, once, in the code that runs; nothing happens when none does.
     pub fn interrupt(&self, interruption: Interruption, text: &str) {
-        self.stopper.raise(Some((interruption, text.to_owned())));
+        self.stopper
+            .raise(None, Some((interruption, text.to_owned())));
     }
 
     async fn ask(
@@ -287,8 +294,9 @@ impl Interpreter {
         function: &'static str,
         arguments: Vec<Text>,
     ) -> Result<Value, PythonError> {
-        let answer = self.send(function, arguments)?;
-        let mut guard = StopWhenDropped(Some(&self.stopper));
+        let (number, answer) = self.send(function, arguments)?;
+        // Dropped after the answer: a request that nobody waits for and that has not begun never does.
+        let mut guard = StopWhenDropped(Some((&self.stopper, number)));
         let answer = answer.await;
         guard.0 = None;
         let text = answer
@@ -301,13 +309,15 @@ impl Interpreter {
         &self,
         function: &'static str,
         arguments: Vec<Text>,
-    ) -> Result<oneshot::Receiver<Result<String, String>>, PythonError> {
+    ) -> Result<(u64, oneshot::Receiver<Result<String, String>>), PythonError> {
         let (answer, receiver) = oneshot::channel();
+        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         self.requests
             .as_ref()
             .and_then(|requests| {
                 requests
                     .send(Request {
+                        number,
                         function,
                         arguments,
                         answer,
@@ -315,7 +325,7 @@ impl Interpreter {
                     .ok()
             })
             .ok_or_else(|| PythonError::internal("the Dag interpreter has ended"))?;
-        Ok(receiver)
+        Ok((number, receiver))
     }
 }
 
@@ -326,13 +336,13 @@ impl Drop for Interpreter {
     }
 }
 
-/// Stops the call that runs when its caller stops waiting for it.
-struct StopWhenDropped<'a>(Option<&'a Arc<Stopper>>);
+/// Stops a call, if it is the one that runs, when its caller stops waiting for it.
+struct StopWhenDropped<'a>(Option<(&'a Arc<Stopper>, u64)>);
 
 impl Drop for StopWhenDropped<'_> {
     fn drop(&mut self) {
-        if let Some(stopper) = self.0 {
-            stopper.stop();
+        if let Some((stopper, number)) = self.0 {
+            stopper.raise(Some(number), None);
         }
     }
 }
@@ -404,13 +414,14 @@ impl Stopper {
     /// Raises in the code that runs, again and again until it ends: it may catch the exception, and the flag that makes
     /// the virtual machine look for signals is shared by all interpreters of the process, so that another can take it.
     fn stop(self: &Arc<Self>) {
-        self.raise(None);
+        self.raise(None, None);
     }
 
-    /// Raises what is asked for, once; without it, KeyboardInterrupt until the code gives in.
-    fn raise(self: &Arc<Self>, what: Option<(Interruption, String)>) {
-        let request = self.running.load(Ordering::Acquire);
-        if request == 0 {
+    /// Raises what is asked for, once; without it, KeyboardInterrupt until the code gives in. Of `only`, if it runs, or
+    /// of whatever runs.
+    fn raise(self: &Arc<Self>, only: Option<u64>, what: Option<(Interruption, String)>) {
+        let request = self.running.load(Ordering::SeqCst);
+        if request == 0 || only.is_some_and(|only| only != request) {
             return;
         }
         let stopper = Arc::clone(self);
@@ -524,19 +535,19 @@ fn run(
             return;
         }
     };
-    for request in 1.. {
-        let Ok(Request {
-            function,
-            arguments,
-            answer,
-        }) = inbox.recv()
-        else {
-            break;
-        };
+    while let Ok(Request {
+        number,
+        function,
+        arguments,
+        answer,
+    }) = inbox.recv()
+    {
+        // In this order, so that whoever stops waiting either keeps it from running or finds it running.
+        stopper.running.store(number, Ordering::SeqCst);
         if answer.is_closed() {
+            stopper.running.store(0, Ordering::Release);
             continue;
         }
-        stopper.running.store(request, Ordering::Release);
         let result = catch_unwind(AssertUnwindSafe(|| {
             let answer = vm.call("updraft_runtime", function, arguments)?;
             if function == "load" {

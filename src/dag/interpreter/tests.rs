@@ -311,6 +311,29 @@ async fn a_call_that_is_given_up_is_stopped_and_the_next_one_works() {
     assert_eq!(result.unwrap(), json!("later"));
 }
 
+#[tokio::test]
+async fn a_call_that_is_given_up_while_it_waits_does_not_stop_the_one_before() {
+    let source = "
+import time
+from airflow.sdk import DAG, task
+
+with DAG('d', schedule=None):
+    @task
+    def slow():
+        time.sleep(1)
+        return 'done'
+    slow()
+";
+    let (file, interpreter) = load(source).unwrap();
+    let slow = function(&file.dags[0].tasks, "slow");
+    let context = context();
+    let call = || interpreter.call(slow, json!([]), json!({}), &context);
+    let given_up = tokio::time::timeout(Duration::from_millis(300), call());
+    let (first, given_up) = tokio::join!(biased; call(), given_up);
+    assert!(given_up.is_err());
+    assert_eq!(first.unwrap(), json!("done"));
+}
+
 #[test]
 fn a_file_that_loads_for_ever_is_stopped_and_the_error_says_where() {
     // Source, timeout in seconds (an unoptimised build takes its time to import asyncio), line.
