@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value;
 
@@ -22,14 +22,15 @@ impl std::fmt::Debug for BinaryContent {
     }
 }
 
-/// As pydantic-ai writes it.
+/// As pydantic-ai 2.68 writes it: the data as base64 with the alphabet for URLs.
 impl Serialize for BinaryContent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("BinaryContent", 4)?;
-        fields.serialize_field("data", &self.base64())?;
+        let mut fields = serializer.serialize_struct("BinaryContent", 5)?;
+        fields.serialize_field("data", &URL_SAFE.encode(&self.data))?;
         fields.serialize_field("media_type", &self.media_type)?;
-        fields.serialize_field("identifier", &self.identifier())?;
+        fields.serialize_field("vendor_metadata", &None::<()>)?;
         fields.serialize_field("kind", "binary")?;
+        fields.serialize_field("identifier", &self.identifier())?;
         fields.end()
     }
 }
@@ -128,6 +129,15 @@ mod tests {
         assert_eq!(
             file(b"%PDF", "application/pdf").data_uri(),
             "data:application/pdf;base64,JVBERg=="
+        );
+    }
+
+    #[test]
+    fn files_are_written_as_pydantic_ai_writes_them() {
+        assert_eq!(
+            serde_json::to_string(&file(b"\xfb\xff\xfe", "image/png")).unwrap(),
+            "{\"data\":\"-__-\",\"media_type\":\"image/png\",\"vendor_metadata\":null,\"kind\":\"binary\",\
+             \"identifier\":\"7a2f66\"}"
         );
     }
 

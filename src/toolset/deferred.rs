@@ -24,9 +24,19 @@ pub struct ToolSearch(Mutex<Index>);
 
 #[derive(Debug, Default)]
 struct Index {
-    /// Name and words of each, in the order of the toolsets. Made anew for every request.
-    hidden: Vec<(String, HashSet<String>)>,
+    /// In the order of the toolsets, each of which puts its own here anew for every request.
+    hidden: Vec<Hidden>,
     found: HashSet<String>,
+    /// How many toolsets hold tools back.
+    owners: usize,
+}
+
+#[derive(Debug)]
+struct Hidden {
+    /// The toolset, counted from 1.
+    owner: usize,
+    name: String,
+    words: HashSet<String>,
 }
 
 impl ToolSearch {
@@ -44,9 +54,9 @@ impl ToolSearch {
         let mut fits: Vec<(bool, usize, String)> = index
             .hidden
             .iter()
-            .map(|(name, words)| {
-                let shared = words.intersection(&wanted).count();
-                (index.found.contains(name), shared, name.clone())
+            .map(|tool| {
+                let shared = tool.words.intersection(&wanted).count();
+                (index.found.contains(&tool.name), shared, tool.name.clone())
             })
             .filter(|(_, shared, _)| *shared > 0)
             .collect();
@@ -73,6 +83,7 @@ pub struct DeferredLoadingToolset {
     /// `None`: all of them.
     tool_names: Option<HashSet<String>>,
     search: Arc<ToolSearch>,
+    owner: usize,
 }
 
 impl DeferredLoadingToolset {
@@ -83,10 +94,16 @@ impl DeferredLoadingToolset {
         tool_names: Option<HashSet<String>>,
         search: Arc<ToolSearch>,
     ) -> Self {
+        let owner = {
+            let mut index = search.index();
+            index.owners += 1;
+            index.owners
+        };
         Self {
             wrapped,
             tool_names,
             search,
+            owner,
         }
     }
 }
@@ -99,6 +116,8 @@ impl Wrapper for DeferredLoadingToolset {
 
     async fn offered(&self, tools: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, ToolError> {
         let mut index = self.search.index();
+        // What is offered no more is found no more.
+        index.hidden.retain(|tool| tool.owner != self.owner);
         let mut shown = Vec::new();
         for tool in tools {
             let held_back = self
@@ -108,8 +127,11 @@ impl Wrapper for DeferredLoadingToolset {
             if held_back {
                 let description = tool.description.as_deref().unwrap_or_default();
                 let words = words(&format!("{} {description}", tool.name));
-                index.hidden.retain(|(name, _)| *name != tool.name);
-                index.hidden.push((tool.name.clone(), words));
+                index.hidden.push(Hidden {
+                    owner: self.owner,
+                    name: tool.name.clone(),
+                    words,
+                });
             }
             if !held_back || index.found.contains(&tool.name) {
                 shown.push(tool);
@@ -270,6 +292,25 @@ mod tests {
             toolsets[1].call("search_tools", queries(&[" ", "?"])).await,
             Err(ToolError::Retry(_))
         ));
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_is_withdrawn_is_found_no_more() {
+        let search = Arc::new(ToolSearch::default());
+        let deferred = || DeferredLoadingToolset::new(Arc::new(Harbour), None, Arc::clone(&search));
+        let (one, other) = (deferred(), deferred());
+        let tools = Harbour.tools().await.unwrap();
+        one.offered(tools.clone()).await.unwrap();
+        other.offered(tools[..1].to_vec()).await.unwrap();
+        one.offered(tools[2..].to_vec()).await.unwrap();
+        assert_eq!(
+            search.search(&["port berth"]).unwrap(),
+            ["book_berth".to_owned()]
+        );
+        assert_eq!(
+            search.search(&["ports"]).unwrap(),
+            ["list_ports".to_owned()]
+        );
     }
 
     #[tokio::test]
