@@ -1,11 +1,13 @@
 //! `updraft mcp`: our toolsets for agents of other frameworks.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -39,13 +41,20 @@ struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
     /// The environment variable with the token that HTTP clients must send as "Authorization: Bearer TOKEN".
-    #[arg(long, value_name = "NAME", default_value = "UPDRAFT_MCP_TOKEN")]
-    token_env: String,
+    /// [default: UPDRAFT_MCP_TOKEN, where there is one]
+    #[arg(long, value_name = "NAME")]
+    token_env: Option<String>,
 }
+
+/// The variable with the token when no other is named.
+const TOKEN_ENV: &str = "UPDRAFT_MCP_TOKEN";
+/// How long it may take to end after a signal.
+const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// Serves until the client leaves or a signal comes.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let McpCommand::Serve(serve) = arguments.command;
+    let token = serve.token(|name| std::env::var_os(name))?;
     let config = Arc::new(Config::from_env());
     let masker = Masker::from_config(&config)?;
     let search_path = SearchPath::from_config(&config)?;
@@ -56,19 +65,54 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .build()
         .context("the asynchronous runtime could not be started")?;
     let served = served::load(&serve.spec, &config, search_path, &masker, runtime.handle())?;
-    let outcome = runtime.block_on(serve_until_told(&serve, served, &masker));
+    if let Some(token) = &token {
+        masker.add_secret(token.expose_secret());
+    }
+    let outcome = runtime.block_on(serve_until_told(&serve, served, token));
     // What still waits, such as a read of standard input, must not keep the process.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve_until_told(serve: &Serve, served: Served, masker: &Masker) -> anyhow::Result<()> {
+impl Serve {
+    /// The token that clients must send. Whoever asks for one must not be left without.
+    fn token(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<Option<SecretString>> {
+        if self.http.is_none() {
+            return Ok(None);
+        }
+        let name = self.token_env.as_deref().unwrap_or(TOKEN_ENV);
+        let Some(token) = variable(name) else {
+            anyhow::ensure!(
+                self.token_env.is_none(),
+                "--token-env names {name}, and there is no such environment variable: put the token in it"
+            );
+            return Ok(None);
+        };
+        let token = token
+            .into_string()
+            .ok()
+            .filter(|token| !token.trim().is_empty())
+            .with_context(|| {
+                format!("the environment variable {name} holds no token: put the token in it, or unset it to serve without")
+            })?;
+        Ok(Some(token.into()))
+    }
+}
+
+async fn serve_until_told(
+    serve: &Serve,
+    served: Served,
+    token: Option<SecretString>,
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals can't be received")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals can't be received")?;
     let told = CancellationToken::new();
     let work = async {
         let served = served.open().await?;
-        let outcome = offer(serve, &served, masker, &told).await;
+        let outcome = offer(serve, &served, token, &told).await;
         served.close().await;
         outcome
     };
@@ -80,13 +124,21 @@ async fn serve_until_told(serve: &Serve, served: Served, masker: &Masker) -> any
         outcome = &mut work => return outcome,
     }
     told.cancel();
-    work.await
+    // Dropping the rest ends its child processes.
+    tokio::select! {
+        outcome = &mut work => outcome,
+        _ = terminate.recv() => anyhow::bail!("ended by a second signal before the toolsets had closed"),
+        _ = interrupt.recv() => anyhow::bail!("ended by a second signal before the toolsets had closed"),
+        () = tokio::time::sleep(END_LIMIT) => anyhow::bail!(
+            "the toolsets had not closed {} s after the signal", END_LIMIT.as_secs()
+        ),
+    }
 }
 
 async fn offer(
     serve: &Serve,
     served: &Served,
-    masker: &Masker,
+    token: Option<SecretString>,
     told: &CancellationToken,
 ) -> anyhow::Result<()> {
     let mut instructions: Vec<String> = served.instructions.iter().cloned().collect();
@@ -102,16 +154,9 @@ async fn offer(
             () = told.cancelled() => Ok(()),
         };
     };
-    let token = match std::env::var(&serve.token_env) {
-        Ok(token) if !token.is_empty() => Some(token),
-        _ => None,
-    };
-    if let Some(token) = &token {
-        masker.add_secret(token);
-    }
     let http = HttpAddress {
         address: address.clone(),
-        token: token.map(SecretString::from),
+        token,
     };
     let guarded = if http.token.is_some() {
         ", with a token"
@@ -123,4 +168,52 @@ async fn offer(
     })
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    fn token(
+        http: bool,
+        token_env: Option<&str>,
+        value: Option<&[u8]>,
+    ) -> Result<Option<String>, String> {
+        let serve = Serve {
+            spec: PathBuf::new(),
+            http: http.then(|| "127.0.0.1:0".to_owned()),
+            token_env: token_env.map(str::to_owned),
+        };
+        let expected = token_env.unwrap_or("UPDRAFT_MCP_TOKEN");
+        let variable = |name: &str| {
+            assert_eq!(name, expected);
+            value.map(|value| OsString::from_vec(value.to_vec()))
+        };
+        let token = serve.token(variable).map_err(|error| error.to_string())?;
+        Ok(token.map(|token| token.expose_secret().to_owned()))
+    }
+
+    #[test]
+    fn whoever_asks_for_a_token_is_not_served_without_one() {
+        let given: Option<&[u8]> = Some(b"made-up-token");
+        for name in [None, Some("DOCK_TOKEN")] {
+            assert_eq!(
+                token(true, name, given),
+                Ok(Some("made-up-token".to_owned()))
+            );
+            for empty in [&b""[..], b" ", b"\xff"] {
+                let refused = token(true, name, Some(empty)).unwrap_err();
+                assert!(refused.contains("holds no token"), "{refused}");
+            }
+        }
+        assert_eq!(token(true, None, None), Ok(None));
+        let refused = token(true, Some("DOCK_TOKEN"), None).unwrap_err();
+        assert!(
+            refused.contains("--token-env names DOCK_TOKEN"),
+            "{refused}"
+        );
+        assert_eq!(token(false, Some("DOCK_TOKEN"), None), Ok(None));
+    }
 }

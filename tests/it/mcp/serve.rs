@@ -261,6 +261,95 @@ fn the_python_client_uses_our_tools_over_http() {
 }
 
 #[test]
+fn a_file_that_dag_code_names_in_its_result_goes_with_it() {
+    const PHOTO: &str = r#"
+import asyncio, json, os, sys
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+async def main():
+    parameters = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:], env=dict(os.environ))
+    async with stdio_client(parameters) as (read, write):
+        async with ClientSession(read, write) as session:
+            await session.initialize()
+            result = await session.call_tool("photo", {})
+            print(json.dumps([getattr(block, "text", block.type) for block in result.content]))
+
+asyncio.run(main())
+"#;
+    let offer = Offer::new("toolsets: [{class: my_module.Captioned}]");
+    fs::write(
+        offer.folder.path().join("my_module.py"),
+        "from airflow.providers.common.ai.toolsets.mcp import MCPToolset\n\
+         from pydantic_ai.toolsets import WrapperToolset\n\
+         class Captioned(WrapperToolset):\n    \
+             def __init__(self):\n        super().__init__(MCPToolset('dock'))\n    \
+             async def call_tool(self, name, tool_args, ctx, tool):\n        \
+                 return [f'The {name}:', await super().call_tool(name, tool_args, ctx, tool)]\n",
+    )
+    .unwrap();
+    let file = offer.file().display().to_string();
+    let command = [
+        env!("CARGO_BIN_EXE_updraft"),
+        "mcp",
+        "serve",
+        "--spec",
+        &file,
+    ];
+    let said = python_says(&python(), PHOTO, &command, &offer.environment());
+    assert_eq!(said, json!(["The photo:", "image"]));
+}
+
+#[tokio::test]
+async fn with_a_token_a_proxy_may_keep_the_name_that_it_was_asked_by() {
+    let offer = Offer::new("toolsets: [{class: SQLToolset, arguments: {db_conn_id: harbour}}]");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+                       "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    for (token, expected) in [(None, 403), (Some("made-up-token"), 200)] {
+        let serving = Serving::start(&offer, token);
+        let request = reqwest::Client::new()
+            .post(&serving.url)
+            .header("Host", "tools.example")
+            .header("Accept", "application/json, text/event-stream")
+            .bearer_auth(token.unwrap_or_default())
+            .json(&hello);
+        assert_eq!(request.send().await.unwrap().status(), expected);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_though_a_toolset_does_not_close() {
+    let offer = Offer::new("toolsets: [{class: my_module.Stubborn}]");
+    fs::write(
+        offer.folder.path().join("my_module.py"),
+        "import logging, time\n\
+         from pydantic_ai.toolsets import FunctionToolset\n\
+         class Stubborn(FunctionToolset):\n    \
+             async def __aexit__(self, *args):\n        \
+                 logging.getLogger('airflow.task').info('it closes')\n        \
+                 time.sleep(300)\n",
+    )
+    .unwrap();
+    let mut child = offer
+        .command(&["--http", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let terminate = |child: &Child| {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    };
+    for line in ["serving ", "it closes"] {
+        assert!(said.any(|said| said.unwrap().contains(line)), "{line}");
+        terminate(&child);
+    }
+    assert!(said.any(|said| said.unwrap().contains("a second signal")));
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn langchain_uses_our_tools_and_a_token_keeps_others_out() {
     const LANGCHAIN: &str = r#"
 import asyncio, json, sys

@@ -70,15 +70,14 @@ pub async fn serve_http(
     let address = listener.local_addr().map_err(bind)?;
     let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
     config.cancellation_token = ended.child_token();
-    if !address.ip().is_loopback() {
-        if http.token.is_none() {
-            return Err(HttpError::Open(address));
-        }
-        // By what names it is reached nobody knows here; the token keeps strangers out.
+    if http.token.is_some() {
+        // By what names it is reached nobody knows here: a proxy may stand before it. The token keeps strangers out.
         config = config.disable_allowed_hosts();
+    } else if !address.ip().is_loopback() {
+        return Err(HttpError::Open(address));
     }
     let service = StreamableHttpService::new(
-        move || Ok(server.clone()),
+        move || Ok(server.for_session()),
         Arc::new(LocalSessionManager::default()),
         config,
     );

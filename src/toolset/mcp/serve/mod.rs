@@ -4,12 +4,14 @@ mod http;
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ResourceContents, ServerCapabilities, ServerConfig,
     Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
@@ -24,8 +26,10 @@ pub use http::{HttpAddress, HttpError, serve_http};
 #[derive(Clone)]
 pub struct ToolsetServer {
     toolsets: Arc<[Arc<dyn Toolset>]>,
-    /// Held for writing by a tool that runs alone, for reading by any other.
+    /// Held for writing by a tool that runs alone, for reading by any other. Each session has its own.
     barrier: Arc<RwLock<()>>,
+    /// The same for requests without a session: nobody knows which of them come from one client.
+    sessionless: Arc<RwLock<()>>,
     name: String,
     instructions: Option<String>,
 }
@@ -37,8 +41,18 @@ impl ToolsetServer {
         Self {
             toolsets: toolsets.into(),
             barrier: Arc::default(),
+            sessionless: Arc::default(),
             name: name.to_owned(),
             instructions,
+        }
+    }
+
+    /// The same toolsets for one session: a tool that runs alone does so in that session.
+    #[must_use]
+    pub fn for_session(&self) -> Self {
+        Self {
+            barrier: Arc::default(),
+            ..self.clone()
         }
     }
 
@@ -60,6 +74,7 @@ impl ToolsetServer {
         &self,
         name: &str,
         args: &Map<String, Value>,
+        barrier: &RwLock<()>,
     ) -> Result<CallToolResult, ErrorData> {
         let failed = |text: String| CallToolResult::error(vec![ContentBlock::text(text)]);
         let (tool, toolset) = match self.find(name).await {
@@ -76,10 +91,10 @@ impl ToolsetServer {
             Err(errors) => return Ok(failed(tool_result_text(&errors))),
         };
         let called = if tool.sequential {
-            let _alone = self.barrier.write().await;
+            let _alone = barrier.write().await;
             toolset.call_for_files(name, args).await
         } else {
-            let _beside = self.barrier.read().await;
+            let _beside = barrier.read().await;
             toolset.call_for_files(name, args).await
         };
         Ok(match called {
@@ -128,6 +143,8 @@ fn result(output: ToolOutput) -> CallToolResult {
             other => compact_json(other),
         }));
     }
+    // Those that are named within a text.
+    blocks.extend(files.map(file_block));
     let mut result = CallToolResult::success(blocks);
     if let content @ Value::Object(_) = output.content {
         result.structured_content = Some(content);
@@ -185,10 +202,26 @@ impl ServerHandler for ToolsetServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let args = request.arguments.unwrap_or_default();
-        self.call(&request.name, &args).await.map(Into::into)
+        let sessionless = context
+            .extensions
+            .get::<Parts>()
+            .is_some_and(|parts| !parts.headers.contains_key(HEADER_SESSION_ID));
+        let barrier = if sessionless {
+            &self.sessionless
+        } else {
+            &self.barrier
+        };
+        tokio::select! {
+            biased;
+            // Nobody waits for it any more: it must not hold up others.
+            () = context.ct.cancelled() => {
+                Err(ErrorData::internal_error("the call was cancelled", None))
+            }
+            called = self.call(&request.name, &args, barrier) => called.map(Into::into),
+        }
     }
 }
 
@@ -256,7 +289,8 @@ mod tests {
     async fn called(name: &str, args: Value) -> Value {
         let server = ToolsetServer::new(vec![Arc::new(Dock)], "dock", None);
         let args = args.as_object().unwrap().clone();
-        serde_json::to_value(server.call(name, &args).await.unwrap()).unwrap()
+        let called = server.call(name, &args, &RwLock::default()).await;
+        serde_json::to_value(called.unwrap()).unwrap()
     }
 
     #[tokio::test]
@@ -303,7 +337,97 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_tool_is_an_error_of_the_protocol() {
         let server = ToolsetServer::new(vec![Arc::new(Dock)], "dock", None);
-        let error = server.call("sink", &Map::new()).await.unwrap_err();
-        assert_eq!(error.message, "Unknown tool: sink");
+        let called = server.call("sink", &Map::new(), &RwLock::default()).await;
+        assert_eq!(called.unwrap_err().message, "Unknown tool: sink");
+    }
+
+    /// A tool that runs alone and never ends, and one that ends at once.
+    #[derive(Default)]
+    struct Lock(tokio::sync::Notify);
+
+    #[async_trait]
+    impl Toolset for Lock {
+        fn id(&self) -> String {
+            "lock".to_owned()
+        }
+
+        fn label(&self) -> &str {
+            "Lock"
+        }
+
+        async fn tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+            let tool = |name: &str| ToolDefinition {
+                name: name.to_owned(),
+                description: None,
+                parameters: json!({"type": "object"}),
+                sequential: name == "fill",
+                max_retries: None,
+            };
+            Ok(["fill", "look"].map(tool).to_vec())
+        }
+
+        async fn call(&self, name: &str, _: Map<String, Value>) -> Result<Value, ToolError> {
+            if name == "fill" {
+                self.0.notify_one();
+                std::future::pending::<()>().await;
+            }
+            Ok("empty".into())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_the_client_cancels_holds_up_no_other() {
+        use rmcp::model::{CallToolRequest, ClientRequest};
+        use rmcp::service::PeerRequestOptions;
+
+        let lock = Arc::new(Lock::default());
+        let toolsets: Vec<Arc<dyn Toolset>> = vec![Arc::clone(&lock) as _];
+        let server = ToolsetServer::new(toolsets, "lock", None);
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let (served, client) = tokio::join!(server.serve(ours), ().serve(theirs));
+        let (_served, client) = (served.unwrap(), client.unwrap());
+        let params = |name: &str| CallToolRequestParams::new(name.to_owned());
+        let filling = ClientRequest::CallToolRequest(CallToolRequest::new(params("fill")));
+        let filling = client
+            .send_cancellable_request(filling, PeerRequestOptions::no_options())
+            .await
+            .unwrap();
+        lock.0.notified().await;
+        filling.cancel(None).await.unwrap();
+        let looked = client.call_tool(params("look"));
+        let looked = tokio::time::timeout(std::time::Duration::from_secs(30), looked).await;
+        assert!(looked.unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_runs_alone_does_so_in_its_own_session() {
+        let server = ToolsetServer::new(vec![Arc::new(Lock::default())], "lock", None);
+        let (one, other) = (server.for_session(), server.for_session());
+        let none = Map::new();
+        tokio::select! {
+            biased;
+            _ = one.call("fill", &none, &one.barrier) => panic!("it ended"),
+            looked = other.call("look", &none, &other.barrier) => assert!(looked.is_ok()),
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_named_within_a_text_comes_after_it() {
+        let file = BinaryContent {
+            data: b"%PDF".to_vec(),
+            media_type: "image/png".to_owned(),
+        };
+        let text = format!("The ship: See file {}.", file.identifier());
+        let output = ToolOutput {
+            content: text.as_str().into(),
+            files: vec![file],
+        };
+        assert_eq!(
+            serde_json::to_value(result(output)).unwrap()["content"],
+            json!([
+                {"type": "text", "text": text},
+                {"type": "image", "data": "JVBERg==", "mimeType": "image/png"},
+            ])
+        );
     }
 }
