@@ -171,9 +171,9 @@ impl KeptFiles {
             .into_iter()
             .filter_map(|name| {
                 // The same bytes may be two files, of two types.
-                let same = kept.iter().filter(|(identifier, _)| identifier == name);
+                let mut same = kept.iter().filter(|(identifier, _)| identifier == name);
                 let times = seen.entry(name).or_default();
-                let (_, file) = same.clone().nth(*times).or_else(|| same.last())?;
+                let (_, file) = same.clone().nth(*times).or_else(|| same.next_back())?;
                 *times += 1;
                 Some(file.clone())
             })

@@ -3,6 +3,7 @@
 
 mod client;
 mod dag;
+mod newest;
 mod serve;
 
 use std::io::{BufRead as _, BufReader};
