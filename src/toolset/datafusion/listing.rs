@@ -396,3 +396,20 @@ fn merge(known: &mut Field, other: &Field, format: FileFormatName) -> bool {
         None => known.try_merge(other).is_ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_a_store_may_hold_what_would_end_a_path() {
+        for (path, key) in [
+            ("/a b/#1?.csv", "a b/#1?.csv"),
+            ("/100%.csv", "100%.csv"),
+            ("/a%20b.csv", "a b.csv"),
+        ] {
+            let place = Place::remote("s3://b", path, "s3://b").unwrap();
+            assert_eq!(place.url.prefix().as_ref(), key);
+        }
+    }
+}
