@@ -1,8 +1,8 @@
-"""Constructors of operators that the worker does not run yet: they take what Airflow's take."""
+"""Constructors that keep what they are given."""
 
 
-def hold(operator, arguments):
-    """Sets a constructor's arguments (`locals()`) as attributes; template fields and messages need them."""
+def hold(made, arguments, prefix=""):
+    """Sets a constructor's arguments (`locals()`) as attributes, each under its name behind `prefix`."""
     for name, value in arguments.items():
         if name not in ("self", "kwargs", "__class__"):
-            setattr(operator, name, value)
+            setattr(made, prefix + name, value)

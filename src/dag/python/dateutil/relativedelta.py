@@ -53,8 +53,8 @@ class relativedelta:
             months += step
         delta = later - (earlier + relativedelta(months=months))
         self.months = months
-        self.seconds = delta.seconds + delta.days * 86400
-        self.microseconds = delta.microseconds
+        self.seconds, rest = divmod(delta, _datetime.timedelta(seconds=1))
+        self.microseconds = rest.microseconds
 
     def _normalise(self):
         for small, large, size in (

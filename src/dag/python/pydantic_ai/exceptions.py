@@ -1,5 +1,6 @@
 """pydantic-ai's exceptions."""
 
+from updraft_hold import hold
 from updraft_lazy import lazy_names
 
 # What has no stand-in imports, and says so when it is needed.
@@ -88,12 +89,7 @@ class _RunStopped(AgentRunError):
         conversation_id=None,
     ):
         super().__init__(message)
-        self.messages = messages
-        self.new_message_index = new_message_index
-        self.usage = usage
-        self.metadata = metadata
-        self.run_id = run_id
-        self.conversation_id = conversation_id
+        hold(self, locals())
 
 
 class RunCancelled(_RunStopped):
@@ -119,12 +115,7 @@ class ModelAPIError(AgentRunError):
         in_stream=False,
     ):
         super().__init__(message)
-        self.model_name = model_name
-        self.body = body
-        self.provider_error_code = provider_error_code
-        self.provider_error_type = provider_error_type
-        self.retry_after = retry_after
-        self.in_stream = in_stream
+        hold(self, locals())
 
 
 class ModelHTTPError(ModelAPIError):
@@ -144,19 +135,8 @@ class ModelHTTPError(ModelAPIError):
         retry_after=None,
         in_stream=False,
     ):
-        super().__init__(
-            model_name,
-            f"status_code: {status_code}, model_name: {model_name}, body: {body}",
-            body=body,
-            provider_error_code=provider_error_code,
-            provider_error_type=provider_error_type,
-            retry_after=retry_after,
-            in_stream=in_stream,
-        )
-        self.status_code = status_code
-        self.headers = headers
-        self.suggested_model_id = suggested_model_id
-        self.hint = hint
+        super().__init__(model_name, f"status_code: {status_code}, model_name: {model_name}, body: {body}")
+        hold(self, locals())
 
 
 class FallbackExceptionGroup(ExceptionGroup):

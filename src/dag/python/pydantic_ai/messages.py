@@ -141,10 +141,8 @@ class ToolCallPart(Record):
 
     def args_as_dict(self):
         """The arguments as a dict."""
-        if not self.args:
-            return {}
-        if isinstance(self.args, dict):
-            return self.args
+        if isinstance(self.args, dict) or not self.args:
+            return self.args or {}
         import json
 
         return json.loads(self.args)

@@ -1,5 +1,6 @@
 """Tools and what they are called with."""
 
+from updraft_hold import hold
 from updraft_lazy import lazy_names
 from updraft_record import REQUIRED, Fresh, Record
 
@@ -77,25 +78,8 @@ class Tool:
         include_return_schema=None,
         function_schema=None,
     ):
-        self.function = function
-        self.takes_ctx = takes_ctx
-        self.max_retries = max_retries
+        hold(self, locals())
         self.name = name or getattr(function, "__name__", None) or type(function).__name__
-        self.description = description
-        self.prepare = prepare
-        self.args_validator = args_validator
-        self.docstring_format = docstring_format
-        self.require_parameter_descriptions = require_parameter_descriptions
-        self.schema_generator = schema_generator
-        self.strict = strict
-        self.sequential = sequential
-        self.requires_approval = requires_approval
-        self.metadata = metadata
-        self.tool_kind = tool_kind
-        self.timeout = timeout
-        self.defer_loading = defer_loading
-        self.include_return_schema = include_return_schema
-        self.function_schema = function_schema
 
     def __class_getitem__(cls, item):
         return cls

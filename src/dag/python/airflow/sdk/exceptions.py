@@ -1,5 +1,7 @@
 """Airflow's exceptions. Their qualified names travel in failures, so each stands where Airflow has it."""
 
+from updraft_hold import hold
+
 
 class AirflowException(Exception):
     """Base of Airflow's exceptions."""
@@ -44,10 +46,9 @@ class UnmappableXComTypePushed(TypeError):
     """A task that others are mapped over pushed something that is no list or dict."""
 
     def __str__(self):
-        typename = type(self.args[0]).__qualname__
-        for arg in self.args[1:]:
-            typename = f"{typename}[{type(arg).__qualname__}]"
-        return f"unmappable return type {typename!r}"
+        outer, *inner = (type(arg).__qualname__ for arg in self.args)
+        pushed = outer + "".join(f"[{name}]" for name in inner)
+        return f"unmappable return type {pushed!r}"
 
 
 class AirflowFailException(AirflowException):
@@ -87,10 +88,8 @@ class TaskDeferred(BaseException):
 
     def __init__(self, *, trigger, method_name, kwargs=None, timeout=None):
         super().__init__()
-        self.trigger = trigger
-        self.method_name = method_name
+        hold(self, locals())
         self.kwargs = kwargs
-        self.timeout = timeout
 
     def __repr__(self):
         return f"<TaskDeferred trigger={self.trigger} method={self.method_name}>"
@@ -125,19 +124,7 @@ class DagRunTriggerException(AirflowException):
         note=None,
     ):
         super().__init__()
-        self.trigger_dag_id = trigger_dag_id
-        self.dag_run_id = dag_run_id
-        self.conf = conf
-        self.logical_date = logical_date
-        self.run_after = run_after
-        self.reset_dag_run = reset_dag_run
-        self.skip_when_already_exists = skip_when_already_exists
-        self.wait_for_completion = wait_for_completion
-        self.allowed_states = allowed_states
-        self.failed_states = failed_states
-        self.poke_interval = poke_interval
-        self.deferrable = deferrable
-        self.note = note
+        hold(self, locals())
 
 
 class DownstreamTasksSkipped(AirflowException):
@@ -153,9 +140,7 @@ class XComNotFound(AirflowException):
 
     def __init__(self, dag_id, task_id, key):
         super().__init__()
-        self.dag_id = dag_id
-        self.task_id = task_id
-        self.key = key
+        hold(self, locals())
 
     def __str__(self):
         return f"XComArg result from {self.task_id} at {self.dag_id} with key={self.key!r} is not found!"
@@ -174,9 +159,7 @@ class TaskAlreadyInTaskGroup(AirflowException):
 
     def __init__(self, task_id, existing_group_id, new_group_id):
         super().__init__(task_id, new_group_id)
-        self.task_id = task_id
-        self.existing_group_id = existing_group_id
-        self.new_group_id = new_group_id
+        hold(self, locals())
 
     def __str__(self):
         where = "the DAG's root group"

@@ -1,6 +1,7 @@
 """Python functions as tools."""
 
 from pydantic_ai.toolsets.abstract import AbstractToolset
+from updraft_hold import hold
 
 
 class FunctionToolset(AbstractToolset):
@@ -24,20 +25,11 @@ class FunctionToolset(AbstractToolset):
         id=None,
         instructions=None,
     ):
-        self.tools = {}
-        self._id = id
-        self.max_retries = max_retries
-        self.timeout = timeout
-        self.docstring_format = docstring_format
-        self.require_parameter_descriptions = require_parameter_descriptions
-        self.schema_generator = schema_generator
-        self.strict = strict
-        self.sequential = sequential
-        self.requires_approval = requires_approval
-        self.metadata = metadata
-        self._defer_loading = defer_loading
-        self.include_return_schema = include_return_schema
-        self._instructions = instructions
+        arguments = dict(locals(), tools={})
+        # The class has something else under these names.
+        for name in ("id", "instructions", "defer_loading"):
+            setattr(self, f"_{name}", arguments.pop(name))
+        hold(self, arguments)
         for tool in tools:
             if hasattr(tool, "function"):
                 self.add_tool(tool)

@@ -39,35 +39,17 @@ TRIGGER_RULES = (
 
 # Only what Airflow checks; the text of its TypeError is Airflow's.
 _EXPECTED_TYPES = {
-    "task_id": str,
-    "email_on_retry": bool,
-    "email_on_failure": bool,
-    "retries": int,
-    "retry_exponential_backoff": (int, float),
-    "depends_on_past": bool,
-    "ignore_first_depends_on_past": bool,
-    "wait_for_past_depends_before_skipping": bool,
-    "wait_for_downstream": bool,
-    "priority_weight": int,
-    "queue": str,
-    "pool": str,
-    "pool_slots": int,
-    "trigger_rule": str,
-    "run_as_user": str,
-    "map_index_template": str,
-    "max_active_tis_per_dag": int,
-    "max_active_tis_per_dagrun": int,
-    "executor": str,
-    "do_xcom_push": bool,
-    "multiple_outputs": bool,
-    "doc": str,
-    "doc_md": str,
-    "doc_json": str,
-    "doc_yaml": str,
-    "doc_rst": str,
-    "task_display_name": str,
-    "logger_name": str,
-    "allow_nested_operators": bool,
+    name: expected
+    for expected, names in (
+        (str, "task_id queue pool trigger_rule run_as_user map_index_template executor task_display_name logger_name"),
+        (str, "doc doc_md doc_json doc_yaml doc_rst"),
+        (int, "retries priority_weight pool_slots max_active_tis_per_dag max_active_tis_per_dagrun"),
+        ((int, float), "retry_exponential_backoff"),
+        (bool, "email_on_retry email_on_failure do_xcom_push multiple_outputs allow_nested_operators"),
+        (bool, "depends_on_past ignore_first_depends_on_past"),
+        (bool, "wait_for_past_depends_before_skipping wait_for_downstream"),
+    )
+    for name in names.split()
 }
 
 
@@ -101,6 +83,18 @@ def merged_defaults(dag, task_group, params, default_args):
     return defaults, merged
 
 
+def _put_in_place(arguments):
+    """The Dag and the group of a new task: those among its arguments, else those around it, which join them."""
+    dag, task_group = arguments.get("dag"), arguments.get("task_group")
+    if dag is None:
+        dag = DagContext.get_current()
+    if task_group is None and dag is not None:
+        task_group = TaskGroupContext.get_current(dag)
+    found = {"dag": dag, "task_group": task_group}
+    arguments.update((name, value) for name, value in found.items() if value is not None)
+    return dag, task_group
+
+
 def _wrapped_init(init):
     """An `__init__` that takes keyword arguments only and fills those left out from the default arguments."""
     params = [p for p in updraft_signature.parameters(init) if p.name != "self"]
@@ -117,16 +111,7 @@ def _wrapped_init(init):
         if outermost:
             object.__setattr__(self, "_location", user_location())
             object.__setattr__(self, "_init_kwargs", {})
-        dag = kwargs.get("dag")
-        if dag is None:
-            dag = DagContext.get_current()
-            if dag is not None:
-                kwargs["dag"] = dag
-        task_group = kwargs.get("task_group")
-        if dag is not None and task_group is None:
-            task_group = TaskGroupContext.get_current(dag)
-            if task_group is not None:
-                kwargs["task_group"] = task_group
+        dag, task_group = _put_in_place(kwargs)
         defaults, merged = merged_defaults(
             dag, task_group, kwargs.pop("params", None), kwargs.pop("default_args", None)
         )
@@ -338,12 +323,11 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
     ):
         super().__init__()
         from_mapped = kwargs.pop("_updraft_from_mapped", False)
-        if task_group is not None and not from_mapped:
+        if from_mapped or task_group is None:
+            self.task_id, self.task_group = task_id, task_group
+        else:
             self.task_id = task_group.child_id(task_id)
             task_group.add(self)
-        else:
-            self.task_id = task_id
-            self.task_group = task_group
         if kwargs:
             raise TypeError(
                 f"Invalid arguments were passed to {type(self).__name__} (task_id: {task_id}). "
@@ -445,7 +429,8 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
             return
         if not hasattr(dag, "add_task"):
             raise TypeError(f"Expected dag; received {dag.__class__.__name__}")
-        if self._dag is not None and self._dag is not dag:
+        before = self._dag
+        if not (before is None or before is dag):
             raise ValueError(f"The dag assigned to {self} can not be changed.")
         object.__setattr__(self, "_dag", dag)
         if dag.task_dict.get(self.task_id) is not self:

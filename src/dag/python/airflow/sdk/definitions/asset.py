@@ -9,14 +9,10 @@ class BaseAsset:
     _is_asset = True
 
     def __or__(self, other):
-        if not isinstance(other, BaseAsset):
-            return NotImplemented
-        return AssetAny(self, other)
+        return AssetAny(self, other) if isinstance(other, BaseAsset) else NotImplemented
 
     def __and__(self, other):
-        if not isinstance(other, BaseAsset):
-            return NotImplemented
-        return AssetAll(self, other)
+        return AssetAll(self, other) if isinstance(other, BaseAsset) else NotImplemented
 
     def as_expression(self):
         """The condition as plain data."""

@@ -193,17 +193,16 @@ class DAG:
             self.task_group.add(task)
         task_id = task.task_id
         known = self.task_dict.get(task_id)
-        if known is not None and known is not task:
-            raise DuplicateTaskIdFound(f"Task id '{task_id}' has already been added to the Dag")
-        if task_id in self.task_group.used_group_ids and known is None:
+        taken = self.task_group.used_group_ids
+        if task_id in taken if known is None else known is not task:
             raise DuplicateTaskIdFound(f"Task id '{task_id}' has already been added to the Dag")
         if self.fail_fast and task.trigger_rule != "all_success":
             from airflow.sdk.exceptions import FailFastDagInvalidTriggerRule
 
             raise FailFastDagInvalidTriggerRule()
+        taken.add(task_id)
         self.task_dict[task_id] = task
         task.dag = self
-        self.task_group.used_group_ids.add(task_id)
 
     def add_tasks(self, tasks):
         """Adds several tasks."""

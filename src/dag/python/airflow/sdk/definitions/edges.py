@@ -26,6 +26,7 @@ class EdgeModifier(DependencyMixin):
             if not isinstance(node, DependencyMixin) or isinstance(node, EdgeModifier):
                 raise TypeError(f"Cannot use edge labels with {type(node).__name__}, only tasks, XComArg or TaskGroups")
             stream.append(node)
+        self._lift_to_groups()
 
     def _lift_to_groups(self):
         """Tasks of different groups are joined through their groups, as Airflow does it."""
@@ -47,14 +48,12 @@ class EdgeModifier(DependencyMixin):
     def set_upstream(self, other, edge_modifier=None):
         """Puts tasks before the label."""
         self._save(other, self._upstream)
-        self._lift_to_groups()
         for node in self._downstream:
             node.set_upstream(other, edge_modifier=self)
 
     def set_downstream(self, other, edge_modifier=None):
         """Puts tasks after the label."""
         self._save(other, self._downstream)
-        self._lift_to_groups()
         for node in self._upstream:
             node.set_downstream(other, edge_modifier=self)
 

@@ -154,11 +154,9 @@ class DagParam(ResolveMixin):
     """`dag.param("name")`, and what a `@dag` function is called with: the value of a param when the Dag runs."""
 
     def __init__(self, current_dag, name, default=NOTSET):
+        self.current_dag, self._name, self._default = current_dag, name, default
         if default is not NOTSET:
             current_dag.params[name] = default
-        self._name = name
-        self._default = default
-        self.current_dag = current_dag
 
     def iter_references(self):
         """A param refers to no task."""
@@ -167,13 +165,10 @@ class DagParam(ResolveMixin):
     def resolve(self, context):
         """The value of the run's configuration, else the default, else the Dag's param."""
         conf = getattr(context["dag_run"], "conf", None) or {}
-        if self._name in conf:
-            return conf[self._name]
-        if self._default is not NOTSET:
-            return self._default
-        params = context["params"]
-        if self._name in params:
-            return params[self._name]
+        own = {} if self._default is NOTSET else {self._name: self._default}
+        for values in (conf, own, context["params"]):
+            if self._name in values:
+                return values[self._name]
         from airflow.sdk.exceptions import AirflowException
 
         raise AirflowException(f"No value could be resolved for parameter {self._name}")

@@ -63,7 +63,8 @@ class RetryRule(Record):
                 )
 
     def _exceptions(self):
-        return self.exception if isinstance(self.exception, list) else [self.exception]
+        given = self.exception
+        return given if isinstance(given, list) else [given]
 
     @property
     def exception_path(self):

@@ -61,8 +61,7 @@ class TaskGroup(DAGNode):
             self.used_group_ids = self.parent_group.used_group_ids
         if self.parent_group is not None:
             self.parent_group.add(self)
-            if self.parent_group.default_args:
-                self.default_args = {**self.parent_group.default_args, **self.default_args}
+            self.default_args = {**(self.parent_group.default_args or {}), **self.default_args}
         if group_id:
             self.used_group_ids.update((self.group_id, self.downstream_join_id, self.upstream_join_id))
 
@@ -115,10 +114,7 @@ class TaskGroup(DAGNode):
 
     def __iter__(self):
         for child in self.children.values():
-            if isinstance(child, TaskGroup):
-                yield from child
-            else:
-                yield child
+            yield from child if isinstance(child, TaskGroup) else (child,)
 
     def iter_tasks(self):
         """Every task inside, however deep."""
@@ -194,10 +190,9 @@ class TaskGroup(DAGNode):
 
     def get_roots(self):
         """The tasks inside with nothing inside before them."""
-        tasks = list(self)
-        ids = {task.task_id for task in tasks}
-        for task in tasks:
-            if task.upstream_task_ids.isdisjoint(ids):
+        inside = {task.task_id: task for task in self}
+        for task in inside.values():
+            if not any(task_id in inside for task_id in task.upstream_task_ids):
                 yield task
 
     def get_leaves(self):

@@ -25,17 +25,17 @@ class XComArg(ResolveMixin, DependencyMixin):
     @staticmethod
     def iter_xcom_references(arg):
         """The references anywhere in a value: in containers, and in the template fields of operators."""
+        inside = ()
         if isinstance(arg, ResolveMixin):
             yield from arg.iter_references()
-        elif isinstance(arg, (list, tuple, set)):
-            for item in arg:
-                yield from XComArg.iter_xcom_references(item)
         elif isinstance(arg, dict):
-            for item in arg.values():
-                yield from XComArg.iter_xcom_references(item)
+            inside = arg.values()
+        elif isinstance(arg, (list, tuple, set)):
+            inside = arg
         elif getattr(arg, "is_operator", False) is True:
-            for field in arg.template_fields:
-                yield from XComArg.iter_xcom_references(getattr(arg, field, None))
+            inside = (getattr(arg, field, None) for field in arg.template_fields)
+        for item in inside:
+            yield from XComArg.iter_xcom_references(item)
 
     @staticmethod
     def apply_upstream_relationship(operator, arg):
@@ -52,12 +52,12 @@ class XComArg(ResolveMixin, DependencyMixin):
 
     def set_upstream(self, other, edge_modifier=None):
         """Puts `other` before the tasks referred to."""
-        for operator, _ in self.iter_references():
+        for operator in self.roots:
             operator.set_upstream(other, edge_modifier)
 
     def set_downstream(self, other, edge_modifier=None):
         """Puts `other` after the tasks referred to."""
-        for operator, _ in self.iter_references():
+        for operator in self.roots:
             operator.set_downstream(other, edge_modifier)
 
     def map(self, f):

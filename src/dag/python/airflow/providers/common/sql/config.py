@@ -54,20 +54,25 @@ class DataSourceConfig(Record):
     }
 
     def _made(self):
-        if not self.table_name or not self.table_name.strip():
-            raise ValueError("Table name must be provided for storage type")
+        fault = self._fault()
+        if fault is not None:
+            raise ValueError(fault)
+
+    def _fault(self):
+        """What is wrong with the arguments. Finds the kind of store by the address where it is not given."""
+        if not (self.table_name or "").strip():
+            return "Table name must be provided for storage type"
         if self.is_table_provider:
-            if self.db_name is None:
-                raise ValueError(f"Database name must be provided for table providers {_TABLE_PROVIDERS}")
-            return
-        if not self.format and not self.uri:
-            return
-        if not self.uri:
-            raise ValueError("URI must be provided when format is set")
-        if self.storage_type is None:
-            self.storage_type = _SCHEMES.get(self.uri.partition("://")[0])
-            if self.storage_type is None:
-                raise ValueError(f"Unsupported storage type for URI: {self.uri}")
+            lacking = f"Database name must be provided for table providers {_TABLE_PROVIDERS}"
+            return lacking if self.db_name is None else None
+        if self.format and not self.uri:
+            return "URI must be provided when format is set"
+        if self.uri and self.storage_type is None:
+            scheme = self.uri.partition("://")[0]
+            if scheme not in _SCHEMES:
+                return f"Unsupported storage type for URI: {self.uri}"
+            self.storage_type = _SCHEMES[scheme]
+        return None
 
     @property
     def is_table_provider(self):

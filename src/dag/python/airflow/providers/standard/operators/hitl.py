@@ -27,19 +27,25 @@ class HITLOperator(BaseOperator):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not options:
-            raise ValueError('"options" cannot be empty.')
         if isinstance(defaults, str):
             defaults = [defaults]
-        if defaults is not None:
-            if not set(defaults).issubset(options):
-                raise ValueError(f'defaults "{defaults}" should be a subset of options "{options}"')
-            if multiple is False and len(defaults) > 1:
-                raise ValueError('More than one defaults given when "multiple" is set to False.')
         hold(self, locals())
+        fault = self._fault()
+        if fault is not None:
+            raise ValueError(fault)
         params = params if isinstance(params, ParamsDict) else ParamsDict(params or {})
         # The form shows the task's own params only.
         self.params = ParamsDict.filter_params_by_source(params, "task")
+
+    def _fault(self):
+        if not self.options:
+            return '"options" cannot be empty.'
+        chosen = () if self.defaults is None else self.defaults
+        if any(option not in self.options for option in chosen):
+            return f'defaults "{chosen}" should be a subset of options "{self.options}"'
+        if len(chosen) > 1 and self.multiple is False:
+            return 'More than one defaults given when "multiple" is set to False.'
+        return None
 
 
 class ApprovalOperator(HITLOperator, SkipMixin):
@@ -50,10 +56,10 @@ class ApprovalOperator(HITLOperator, SkipMixin):
     FIXED_ARGS = ["options", "multiple"]
 
     def __init__(self, *, ignore_downstream_trigger_rules=False, fail_on_reject=False, **kwargs):
-        for name in self.FIXED_ARGS:
-            if name in kwargs:
-                raise ValueError(f"Passing {name} to ApprovalOperator is not allowed.")
-        super().__init__(options=[self.APPROVE, self.REJECT], multiple=False, **kwargs)
+        fixed = next((name for name in self.FIXED_ARGS if name in kwargs), None)
+        if fixed is not None:
+            raise ValueError(f"Passing {fixed} to ApprovalOperator is not allowed.")
+        super().__init__(**kwargs, multiple=False, options=[self.APPROVE, self.REJECT])
         self.ignore_downstream_trigger_rules = ignore_downstream_trigger_rules
         self.fail_on_reject = fail_on_reject
 
@@ -73,7 +79,5 @@ class HITLEntryOperator(HITLOperator):
 
     def __init__(self, **kwargs):
         if "options" not in kwargs:
-            kwargs["options"] = [self.OK]
-            if "defaults" not in kwargs:
-                kwargs["defaults"] = [self.OK]
+            kwargs = {"defaults": [self.OK], **kwargs, "options": [self.OK]}
         super().__init__(**kwargs)

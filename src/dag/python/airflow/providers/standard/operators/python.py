@@ -3,8 +3,10 @@
 from airflow.sdk.bases.branch import BaseBranchOperator, SkipMixin
 from airflow.sdk.bases.operator import BaseAsyncOperator
 from airflow.sdk.definitions.context import get_current_context
+from updraft_hold import hold
 
 _OTHER_PYTHON = "it needs a Python environment of its own"
+_OF_THE_FUNCTION = ("python_callable", "op_args", "op_kwargs", "templates_dict", "templates_exts")
 
 
 class PythonOperator(BaseAsyncOperator):
@@ -29,13 +31,11 @@ class PythonOperator(BaseAsyncOperator):
         super().__init__(**kwargs)
         if not callable(python_callable):
             raise TypeError("`python_callable` param must be callable")
-        self.python_callable = python_callable
+        hold(self, locals())
         self.op_args = op_args or ()
         self.op_kwargs = op_kwargs or {}
-        self.templates_dict = templates_dict
         if templates_exts:
             self.template_ext = templates_exts
-        self.show_return_value_in_logs = show_return_value_in_logs
 
     def execute(self, context):
         """Calls the function."""
@@ -119,14 +119,7 @@ class PythonVirtualenvOperator(PythonOperator):
         inherit_env=True,
         **kwargs,
     ):
-        super().__init__(
-            python_callable=python_callable,
-            op_args=op_args,
-            op_kwargs=op_kwargs,
-            templates_dict=templates_dict,
-            templates_exts=templates_exts,
-            **kwargs,
-        )
+        super().__init__(**_of_the_function(locals()), **kwargs)
         self.requirements = requirements or []
         self.index_urls = index_urls
         self.index_urls_from_connection_ids = index_urls_from_connection_ids
@@ -165,14 +158,7 @@ class ExternalPythonOperator(PythonOperator):
         inherit_env=True,
         **kwargs,
     ):
-        super().__init__(
-            python_callable=python_callable,
-            op_args=op_args,
-            op_kwargs=op_kwargs,
-            templates_dict=templates_dict,
-            templates_exts=templates_exts,
-            **kwargs,
-        )
+        super().__init__(**_of_the_function(locals()), **kwargs)
         self.python = python
 
 
@@ -181,6 +167,10 @@ class BranchExternalPythonOperator(BaseBranchOperator, ExternalPythonOperator):
 
     _updraft_kind = None
     _updraft_reason = _OTHER_PYTHON
+
+
+def _of_the_function(arguments):
+    return {name: arguments[name] for name in _OF_THE_FUNCTION}
 
 
 __all__ = [

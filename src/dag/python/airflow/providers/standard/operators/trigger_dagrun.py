@@ -101,14 +101,14 @@ class TriggerDagRunOperator(BaseOperator):
 
         from airflow.sdk.exceptions import AirflowException
 
-        while True:
+        ends = self.failed_states + self.allowed_states
+        state = None
+        while state not in ends:
             time.sleep(self.poke_interval)
             state = ti.get_dagrun_state(self.trigger_dag_id, run_id)
-            if state in self.failed_states:
-                raise AirflowException(f"{self.trigger_dag_id} failed with failed state {state}")
-            if state in self.allowed_states:
-                self.log.info("The run of %s ended in the state %s", self.trigger_dag_id, state)
-                return
+        if state in self.failed_states:
+            raise AirflowException(f"{self.trigger_dag_id} failed with failed state {state}")
+        self.log.info("The run of %s ended in the state %s", self.trigger_dag_id, state)
 
 
 def _state(state):

@@ -1,6 +1,7 @@
 """`MCPHook`: an MCP server."""
 
 from airflow.sdk.bases.hook import BaseHook
+from updraft_hold import hold
 
 
 class MCPHook(BaseHook):
@@ -15,10 +16,7 @@ class MCPHook(BaseHook):
         self, mcp_conn_id="mcp_default", tool_prefix=None, *, token_provider=None, env_provider=None, **kwargs
     ):
         super().__init__(**kwargs)
-        self.mcp_conn_id = mcp_conn_id
-        self.tool_prefix = tool_prefix
-        self.token_provider = token_provider
-        self.env_provider = env_provider
+        hold(self, locals())
         self._server = None
 
     def get_conn(self):

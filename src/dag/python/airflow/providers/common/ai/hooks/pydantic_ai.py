@@ -1,6 +1,7 @@
 """Hooks for the models behind connections."""
 
 from airflow.sdk.bases.hook import BaseHook
+from updraft_hold import hold
 
 OutputT = object
 
@@ -16,9 +17,9 @@ class PydanticAIHook(BaseHook):
 
     def __init__(self, llm_conn_id=None, model_id=None, fallback_conn_ids=None, **kwargs):
         super().__init__(**kwargs)
-        self.llm_conn_id = llm_conn_id if llm_conn_id is not None else self.default_conn_name
-        self.model_id = model_id
-        self.fallback_conn_ids = fallback_conn_ids
+        hold(self, locals())
+        if llm_conn_id is None:
+            self.llm_conn_id = self.default_conn_name
 
     @classmethod
     def get_hook(cls, conn_id, hook_params=None):

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from airflow.providers.common.ai.utils.toolset_base import iter_toolsets
 from airflow.sdk.bases.operator import BaseOperator
+from updraft_hold import hold
 
 
 class AgentOperator(BaseOperator):
@@ -50,46 +51,34 @@ class AgentOperator(BaseOperator):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.prompt = prompt
-        self.llm_conn_id = llm_conn_id
-        self.model_id = model_id
-        self.fallback_conn_ids = fallback_conn_ids
-        self.system_prompt = system_prompt
-        self.output_type = output_type
-        self.serialize_output = serialize_output
-        self.toolsets = toolsets
-        self.enable_tool_logging = enable_tool_logging
+        hold(self, locals())
         self.agent_params = agent_params or {}
-        self.capabilities = capabilities
-        self.usage_limits = usage_limits
-        self.message_history = message_history
-        self.durable = durable
-        self.cache_prompt = cache_prompt
-        if durable and enable_hitl_review:
-            raise ValueError("durable=True and enable_hitl_review=True cannot be used together.")
-        if durable and any(type(c).__name__ == "AirflowDurability" for c in self._declared_capabilities()):
-            raise ValueError(
-                "durable=True attaches AirflowDurability itself; pass durable=True or the capability, not both."
-            )
-        if message_history is not None and enable_hitl_review:
-            raise ValueError("message_history and enable_hitl_review=True cannot be used together.")
-        if durable or enable_hitl_review:
-            self._refuse_sandboxes(durable, enable_hitl_review)
-        if durable:
-            self._require_toolset_ids()
-        self.enable_hitl_review = enable_hitl_review
-        self.max_hitl_iterations = max_hitl_iterations
-        self.hitl_timeout = hitl_timeout
-        self.hitl_poll_interval = hitl_poll_interval
-        if on_tool_approval_timeout not in ("fail", "deny"):
-            raise ValueError(f"on_tool_approval_timeout must be 'fail' or 'deny', got {on_tool_approval_timeout!r}.")
-        if tool_approval_timeout is not None and tool_approval_timeout <= timedelta(0):
-            raise ValueError(f"tool_approval_timeout must be positive, got {tool_approval_timeout!r}.")
-        if on_tool_approval_timeout == "deny" and tool_approval_timeout is None:
-            raise ValueError("on_tool_approval_timeout='deny' needs a tool_approval_timeout to fire.")
-        self.tool_approval_timeout = tool_approval_timeout
-        self.on_tool_approval_timeout = on_tool_approval_timeout
-        self.tool_approval_assigned_users = tool_approval_assigned_users
+        fault = next(self._faults(), None)
+        if fault is not None:
+            raise ValueError(fault)
+
+    def _faults(self):
+        """What the arguments get wrong, the first thing first."""
+        reviewed = self.enable_hitl_review
+        if self.durable and reviewed:
+            yield "durable=True and enable_hitl_review=True cannot be used together."
+        if self.durable and any(type(c).__name__ == "AirflowDurability" for c in self._declared_capabilities()):
+            yield "durable=True brings AirflowDurability along, which is a capability here too: leave one out."
+        if reviewed and self.message_history is not None:
+            yield "message_history and enable_hitl_review=True cannot be used together."
+        if self.durable or reviewed:
+            leaves = [leaf for toolset in self._declared_toolsets() for leaf in iter_toolsets(toolset)]
+            yield from self._sandbox_faults([leaf for leaf in leaves if type(leaf).__name__ == "SandboxToolset"])
+            if self.durable:
+                yield from self._id_faults([leaf for leaf in leaves if _is_recorded(leaf)])
+        timeout, then = self.tool_approval_timeout, self.on_tool_approval_timeout
+        if then not in ("fail", "deny"):
+            yield f"on_tool_approval_timeout must be 'fail' or 'deny', got {then!r}."
+        if timeout is None:
+            if then == "deny":
+                yield "on_tool_approval_timeout='deny' needs a tool_approval_timeout to fire."
+        elif timeout <= timedelta(0):
+            yield f"tool_approval_timeout must be positive, got {timeout!r}."
 
     def _declared_capabilities(self):
         within = self.agent_params.get("capabilities") if isinstance(self.agent_params, dict) else None
@@ -100,54 +89,39 @@ class AgentOperator(BaseOperator):
         held = [getattr(c, "toolset", None) for c in self._declared_capabilities() if type(c).__name__ == "Toolset"]
         return [*(self.toolsets or ()), *(within or ()), *(toolset for toolset in held if toolset is not None)]
 
-    def _leaves(self):
-        return [leaf for toolset in self._declared_toolsets() for leaf in iter_toolsets(toolset)]
-
-    def _refuse_sandboxes(self, durable, enable_hitl_review):
-        sandboxes = [leaf for leaf in self._leaves() if type(leaf).__name__ == "SandboxToolset"]
-        if durable and sandboxes:
-            raise ValueError(
-                "durable=True cannot be used with a SandboxToolset: cached tool results would be replayed without "
-                "touching the sandbox, so the workspace would not match the transcript. Drop durable=True, or move "
-                "the sandbox work into its own task."
+    def _sandbox_faults(self, sandboxes):
+        if self.durable and sandboxes:
+            yield (
+                "durable=True does not go with a SandboxToolset: a retry takes the recorded results and gets a sandbox "
+                "without the files they tell of. Leave durable=True out, or give the sandbox a task of its own."
             )
-        if enable_hitl_review and any(sandbox.attach_to is None for sandbox in sandboxes):
-            raise ValueError(
-                "enable_hitl_review=True cannot be used with a SandboxToolset that provisions its own sandbox: a "
-                "regenerated run would start from an empty sandbox while its history describes files from the first "
-                "run. Attach the toolset to a sandbox another task provisioned (attach_to=...), drop "
-                "enable_hitl_review=True, or move the sandbox work into its own task."
+        if self.enable_hitl_review and any(sandbox.attach_to is None for sandbox in sandboxes):
+            yield (
+                "enable_hitl_review=True does not go with a SandboxToolset that makes its own sandbox: after the "
+                "review the agent runs again, in a sandbox without the files it wrote before. Name the sandbox of "
+                "another task (attach_to=...), leave the review out, or give the sandbox a task of its own."
             )
 
-    def _require_toolset_ids(self):
-        needy = {"FunctionToolset", "DynamicToolset"}
-        leaves = [
-            leaf
-            for leaf in self._leaves()
-            if type(leaf).__name__ in needy
-            or (type(leaf).__name__ == "MCPToolset" and type(leaf).__module__.startswith("pydantic_ai"))
-        ]
-        missing = {type(leaf).__name__ for leaf in leaves if leaf.id is None}
-        if any(callable(t) and not hasattr(t, "get_tools") for t in self._declared_toolsets()):
-            missing.add("DynamicToolset")
-        kinds = sorted(missing)
-        if kinds:
-            raise ValueError(
-                f"durable=True needs a unique id on every {' and '.join(kinds)}, such as {kinds[0]}(..., id='orders'): "
-                "durable replay records each tool call under it. Set it on the toolset itself, and pass a function "
-                "that builds a toolset as DynamicToolset(function, id=...); the id of a Toolset capability around a "
-                "toolset does not reach it."
+    def _id_faults(self, recorded):
+        nameless = {type(leaf).__name__ for leaf in recorded if leaf.id is None}
+        if any(callable(toolset) and not hasattr(toolset, "get_tools") for toolset in self._declared_toolsets()):
+            nameless.add("DynamicToolset")
+        if nameless:
+            yield (
+                f"durable=True records tool calls by the id of their toolset, and there is none on a "
+                f"{' and a '.join(sorted(nameless))}. Give each toolset an id=... of its own (the id of a Toolset "
+                "capability does not count), and wrap a function that makes a toolset: "
+                "DynamicToolset(function, id='orders')."
             )
-        first = {}
-        twice = []
-        for leaf in leaves:
-            if first.setdefault(leaf.id, leaf) is not leaf and leaf.id not in twice:
-                twice.append(leaf.id)
-        if twice:
-            raise ValueError(
-                "durable=True needs a unique id on each toolset, but more than one toolset has the id "
-                f"{' or '.join(repr(name) for name in twice)}: durable replay records each tool call under its "
-                "toolset's id, so a retry could not tell their calls apart."
+        by_id = {}
+        for leaf in recorded:
+            # A toolset that is listed twice is one toolset.
+            by_id.setdefault(leaf.id, set()).add(id(leaf))
+        shared = [repr(name) for name, toolsets in by_id.items() if len(toolsets) > 1]
+        if shared:
+            yield (
+                f"durable=True records tool calls by the id of their toolset, and several toolsets have the id "
+                f"{' or '.join(shared)}: give each an id of its own."
             )
 
     def execute(self, context):
@@ -155,3 +129,11 @@ class AgentOperator(BaseOperator):
         raise RuntimeError(
             "AgentOperator.execute can't be called from Dag code here: the worker runs the agent itself."
         )
+
+
+def _is_recorded(toolset):
+    """Are the toolset's calls recorded under its id? Those of the provider's own toolsets have names without."""
+    kind = type(toolset)
+    if kind.__name__ == "MCPToolset":
+        return kind.__module__.startswith("pydantic_ai")
+    return kind.__name__ in ("FunctionToolset", "DynamicToolset")

@@ -5,7 +5,8 @@ from updraft_record import Record
 
 def check_bar(value, name):
     """A confidence between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    is_number = isinstance(value, (int, float)) and value is not True and value is not False
+    if not is_number or not 0 <= value <= 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
     return float(value)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+from updraft_hold import hold
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,16 @@ class ErrorCategory:
 
 
 DEFAULT_CATEGORIES = {
-    "rate_limit": ErrorCategory("API throttling or a quota exceeded.", delay=timedelta(seconds=60)),
-    "auth": ErrorCategory("Credentials invalid, expired, or missing permissions.", retry=False),
-    "network": ErrorCategory(
-        "Transient connectivity issue: connection reset, DNS, TLS handshake.", delay=timedelta(seconds=10)
-    ),
-    "data": ErrorCategory("Schema validation, type mismatch, or bad input data.", retry=False),
-    "resource": ErrorCategory("Resource not found or unavailable, such as a missing table or bucket.", retry=False),
-    "transient": ErrorCategory("Temporary issue likely to resolve on its own.", delay=timedelta(seconds=30)),
-    "permanent": ErrorCategory("Problem that will not resolve without a code or configuration change.", retry=False),
+    name: ErrorCategory(description, retry=bool(seconds), delay=timedelta(seconds=seconds) if seconds else None)
+    for name, seconds, description in (
+        ("rate_limit", 60, "The provider takes no more requests for now: a rate limit or a used-up quota."),
+        ("auth", None, "The login was refused, has run out or may not do this."),
+        ("network", 10, "The connection failed: name lookup, TLS, a reset or a time-out."),
+        ("data", None, "The data do not fit: their schema, a type or a value."),
+        ("resource", None, "Something that is needed is not there, such as a table or a bucket."),
+        ("transient", 30, "Something that is likely to be gone at the next try."),
+        ("permanent", None, "Something that stays wrong until the code or its settings change."),
+    )
 }
 
 
@@ -46,15 +48,8 @@ class _ModelRetryPolicy(RetryPolicy):
         max_exception_length=4096,
         include_traceback=False,
     ):
-        self.llm_conn_id = llm_conn_id
-        self.model_id = model_id
-        self.instructions = instructions
+        hold(self, locals())
         self.fallback_rules = list(fallback_rules or ())
-        self.timeout = timeout
-        self.redactor = redactor
-        self.redact_exception = redact_exception
-        self.max_exception_length = max_exception_length
-        self.include_traceback = include_traceback
 
     def evaluate(self, exception, try_number, max_tries, context=None):
         """What the task says: no model is asked."""
@@ -84,19 +79,8 @@ class ClassifierRetryPolicy(_ModelRetryPolicy):
         max_exception_length=4096,
         include_traceback=False,
     ):
-        super().__init__(
-            llm_conn_id,
-            model_id,
-            instructions,
-            fallback_rules,
-            timeout,
-            redactor=redactor,
-            redact_exception=redact_exception,
-            max_exception_length=max_exception_length,
-            include_traceback=include_traceback,
-        )
-        if fallback_policy is not None and not isinstance(fallback_policy, RetryPolicy):
-            raise TypeError(f"fallback_policy must be a RetryPolicy, got {type(fallback_policy).__name__}.")
+        hold(self, locals())
+        if not isinstance(fallback_policy, (RetryPolicy, type(None))):
+            raise TypeError(f"fallback_policy must be a RetryPolicy or None, and is {fallback_policy!r}")
+        self.fallback_rules = list(fallback_rules or ())
         self.categories = dict(DEFAULT_CATEGORIES if categories is None else categories)
-        self.min_confidence = min_confidence
-        self.fallback_policy = fallback_policy

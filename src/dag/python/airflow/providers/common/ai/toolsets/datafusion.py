@@ -1,6 +1,7 @@
 """`DataFusionToolset`: SQL over files."""
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_max_retries
+from updraft_hold import hold
 
 
 class DataFusionToolset(AirflowToolset):
@@ -19,12 +20,7 @@ class DataFusionToolset(AirflowToolset):
         check_max_retries(max_retries)
         if not datasource_configs:
             raise ValueError("datasource_configs must contain at least one DataSourceConfig")
-        self._datasource_configs = datasource_configs
-        self._allow_writes = allow_writes
-        self._max_rows = max_rows
-        self._max_result_bytes = max_result_bytes
-        self._max_columns = max_columns
-        self._max_retries = max_retries
+        hold(self, locals(), "_")
 
     @property
     def id(self):

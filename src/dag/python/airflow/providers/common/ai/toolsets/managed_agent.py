@@ -1,16 +1,14 @@
 """Agents that a vendor runs, as tools."""
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset
+from updraft_hold import hold
 
 
 class BaseManagedAgentToolset(AirflowToolset):
     """One tool that asks another agent."""
 
     def __init__(self, *, tool_name, description=None, timeout=None, max_retries=1):
-        self._tool_name = tool_name
-        self._description = description
-        self._timeout = timeout
-        self._max_retries = max_retries
+        hold(self, locals(), "_")
 
     @property
     def timeout(self):
@@ -37,10 +35,7 @@ class ManagedAgentToolset(BaseManagedAgentToolset):
         replayable=False,
         vendor_options=None,
     ):
-        super().__init__(tool_name=tool_name, description=description, timeout=timeout, max_retries=max_retries)
-        self._client = client
-        self._replayable = replayable
-        self._vendor_options = vendor_options
+        hold(self, locals(), "_")
 
     @property
     def client(self):

@@ -1,6 +1,7 @@
 """`MCPToolset`: the tools of an MCP server."""
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset
+from updraft_hold import hold
 
 
 class MCPToolset(AirflowToolset):
@@ -9,10 +10,7 @@ class MCPToolset(AirflowToolset):
     agent_template_fields = ("_mcp_conn_id",)
 
     def __init__(self, mcp_conn_id, *, tool_prefix=None, token_provider=None, env_provider=None):
-        self._mcp_conn_id = mcp_conn_id
-        self._tool_prefix = tool_prefix
-        self._token_provider = token_provider
-        self._env_provider = env_provider
+        hold(self, locals(), "_")
 
     @property
     def id(self):

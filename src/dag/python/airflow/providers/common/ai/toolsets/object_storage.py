@@ -3,6 +3,7 @@
 import os
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_max_retries, check_tool_prefix
+from updraft_hold import hold
 
 
 class ObjectStorageToolset(AirflowToolset):
@@ -21,22 +22,13 @@ class ObjectStorageToolset(AirflowToolset):
         tool_prefix="",
         max_retries=None,
     ):
-        for name, limit in (
-            ("max_files", max_files),
-            ("max_read_bytes", max_read_bytes),
-            ("max_output_bytes", max_output_bytes),
-        ):
+        hold(self, locals(), "_")
+        for name in ("max_files", "max_read_bytes", "max_output_bytes"):
+            limit = getattr(self, f"_{name}")
             if limit < 1:
                 raise ValueError(f"{name} must be at least 1, got {limit}.")
         check_tool_prefix(tool_prefix)
         check_max_retries(max_retries)
-        self._path = path
-        self._conn_id = conn_id
-        self._max_files = max_files
-        self._max_read_bytes = max_read_bytes
-        self._max_output_bytes = max_output_bytes
-        self._tool_prefix = tool_prefix
-        self._max_retries = max_retries
 
     @property
     def id(self):

@@ -1,6 +1,7 @@
 """`SandboxToolset`: a sandbox to run commands in."""
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_tool_prefix
+from updraft_hold import hold
 
 
 class SandboxToolset(AirflowToolset):
@@ -25,42 +26,28 @@ class SandboxToolset(AirflowToolset):
         export_conn_id=None,
         max_export_bytes=1073741824,
     ):
-        if default_command_timeout > max_command_timeout:
-            raise ValueError(
-                f"default_command_timeout ({default_command_timeout}) must not exceed "
-                f"max_command_timeout ({max_command_timeout})."
-            )
         check_tool_prefix(tool_prefix)
-        if attach_to is not None:
-            if spec is not None:
-                raise ValueError(
-                    "spec cannot be combined with attach_to: the sandbox is already provisioned, so its environment "
-                    "and network policy belong to the task that created it."
-                )
-            if not attach_to:
-                raise ValueError("attach_to must be a sandbox handle, not an empty string.")
-            if exports:
-                raise ValueError(
-                    "exports cannot be combined with attach_to: the sandbox belongs to the task that created it, and "
-                    "that task reads out whatever the agent left behind."
-                )
-        elif owner is not None:
-            raise ValueError("owner only applies together with attach_to.")
-        if export_conn_id is not None and not exports:
-            raise ValueError("export_conn_id only applies together with exports.")
-        self.backend = backend
-        self.spec = spec
-        self.default_command_timeout = default_command_timeout
-        self.max_command_timeout = max_command_timeout
-        self.max_output_lines = max_output_lines
-        self.max_output_bytes = max_output_bytes
-        self.max_read_bytes = max_read_bytes
-        self.tool_prefix = tool_prefix
-        self.attach_to = attach_to
-        self.owner = owner
-        self.exports = exports
-        self.export_conn_id = export_conn_id
-        self.max_export_bytes = max_export_bytes
+        hold(self, locals())
+        fault = next(self._faults(), None)
+        if fault is not None:
+            raise ValueError(fault)
+
+    def _faults(self):
+        """What the arguments get wrong, the first thing first."""
+        usual, most = self.default_command_timeout, self.max_command_timeout
+        if usual > most:
+            yield f"default_command_timeout is {usual}, and may be at most max_command_timeout, which is {most}."
+        attached = self.attach_to is not None
+        if attached and self.spec is not None:
+            yield "spec and attach_to exclude each other: the task that made the sandbox has said what it is like."
+        if attached and not self.attach_to:
+            yield "attach_to is empty: give the handle of a sandbox, or leave it out."
+        if attached and self.exports:
+            yield "exports and attach_to exclude each other: the task that made the sandbox takes the files out of it."
+        if not attached and self.owner is not None:
+            yield "owner is for a sandbox of another task: give its handle as attach_to."
+        if not self.exports and self.export_conn_id is not None:
+            yield "export_conn_id is for exports, and there are none."
 
     @property
     def id(self):

@@ -2,6 +2,7 @@
 
 from airflow.providers.common.ai.utils.toolset_base import check_max_retries
 from pydantic_ai.toolsets.abstract import AbstractToolset
+from updraft_hold import hold
 
 
 class AgentSkillsToolset(AbstractToolset):
@@ -9,10 +10,8 @@ class AgentSkillsToolset(AbstractToolset):
 
     def __init__(self, sources, *, exclude_tools=None, exclude_resources=None, max_retries=None):
         check_max_retries(max_retries)
+        hold(self, locals(), "_")
         self._sources = list(sources)
-        self._exclude_tools = exclude_tools
-        self._exclude_resources = exclude_resources
-        self._max_retries = max_retries
 
     @property
     def id(self):

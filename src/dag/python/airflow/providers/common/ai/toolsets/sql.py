@@ -1,6 +1,7 @@
 """`SQLToolset`: a database for an agent."""
 
 from airflow.providers.common.ai.utils.toolset_base import AirflowToolset, check_max_retries
+from updraft_hold import hold
 
 _ALL = object()
 
@@ -30,15 +31,9 @@ class SQLToolset(AirflowToolset):
                 "every table in the schema. An empty or missing value is rejected rather than read as "
                 "'no restriction' so that an allow-list built at runtime cannot silently widen to every table."
             )
-        self._db_conn_id = db_conn_id
+        hold(self, locals(), "_")
         self._allowed_tables = None if allowed_tables is _ALL else list(allowed_tables)
         self._allowed_functions = list(allowed_functions or ())
-        self._schema = schema
-        self._allow_writes = allow_writes
-        self._max_rows = max_rows
-        self._max_result_bytes = max_result_bytes
-        self._max_columns = max_columns
-        self._max_retries = max_retries
 
     @property
     def id(self):
