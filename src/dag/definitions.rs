@@ -246,6 +246,18 @@ pub struct AgentTask {
     pub serialize_output: bool,
     #[serde(default)]
     pub enable_hitl_review: bool,
+    /// Set for `LLMOperator` and `@task.llm`, which ask without tools.
+    #[serde(default)]
+    pub llm: Option<LlmQuestion>,
+}
+
+/// What `LLMOperator` takes in place of `agent_params`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LlmQuestion {
+    #[serde(default)]
+    pub model_settings: Argument,
+    #[serde(default)]
+    pub output_retries: Argument,
 }
 
 /// What the model must answer with.

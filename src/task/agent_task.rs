@@ -12,6 +12,7 @@ use super::dag_code;
 use super::failure::Failure;
 use super::python_output::{self, PythonOutput};
 use super::services::Services;
+use super::support;
 use super::toolsets;
 use super::usage_limits::usage_limits;
 use crate::agent::history::{History, HistoryError};
@@ -22,11 +23,15 @@ use crate::agent::{
 };
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
-use crate::dag::definitions::{AgentTask, FunctionCall, OutputType, ToolsetSpec};
+use crate::dag::definitions::{AgentTask, FunctionCall, LlmQuestion, OutputType, ToolsetSpec};
 
 /// The logger of the operator, under which an agent's lines stand in a task log.
 pub const LOGGER: &str =
     "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
+
+/// The logger of `LLMOperator`, likewise.
+const LLM_LOGGER: &str =
+    "airflow.task.operators.airflow.providers.common.ai.operators.llm.LLMOperator";
 
 /// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
 const USAGE_KEY: &str = "__commonai_usage__";
@@ -34,7 +39,9 @@ const HISTORY_KEY: &str = "message_history";
 const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
 
 macro_rules! say {
-    ($($argument:tt)*) => { tracing::info!(target: "airflow.task", logger = LOGGER, $($argument)*) };
+    ($logger:expr, $($argument:tt)*) => {
+        tracing::info!(target: "airflow.task", logger = $logger, $($argument)*)
+    };
 }
 
 /// Runs the agent; its answer is the result.
@@ -50,7 +57,7 @@ pub async fn run(
 ) -> Result<Value, Failure> {
     if let Some(call) = &task.prompt_function {
         let prompt = prompt_of_function(attempt, call, &rendered).await?;
-        check_prompt(&prompt)?;
+        check_prompt(&prompt, &attempt.task.operator)?;
         let again = Arc::clone(attempt);
         rendered = super::blocking(move || {
             again.render_again(&mut rendered, prompt)?;
@@ -58,6 +65,7 @@ pub async fn run(
         })
         .await??;
     }
+    refuse_mapped_settings(&rendered)?;
     let keeps_interpreter = rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter)
         || matches!(task.output_type, OutputType::Python { .. });
     if !keeps_interpreter {
@@ -65,17 +73,25 @@ pub async fn run(
         dag_code::release_interpreter(attempt).await?;
     }
 
+    let logger = match task.llm {
+        Some(_) => LLM_LOGGER,
+        None => LOGGER,
+    };
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
     let budget = limits.as_ref().map(|_| Budget {
         services,
+        logger,
         max_tries: attempt.details.ti_context.max_tries,
     });
     let spent = match &budget {
         Some(budget) => budget.load().await?,
         None => RunUsage::default(),
     };
-    let params = AgentParams::of(rendered.field("agent_params"))?;
+    let params = match &task.llm {
+        Some(llm) => AgentParams::of_question(llm, rendered.field("model_settings"))?,
+        None => AgentParams::of(rendered.field("agent_params"))?,
+    };
     let chosen = agent_model::choose(attempt, &rendered, cancel.clone()).await?;
     let agent = Agent {
         name: params.name,
@@ -117,23 +133,27 @@ pub async fn run(
     let used = outcome.usage.since(&spent);
     match &outcome.output {
         Ok(answer) => {
-            log_success(&outcome, &used);
+            log_success(logger, &outcome, &used);
             if attempt.task.do_xcom_push {
-                push_metadata(services, &outcome, &used).await?;
+                match task.llm {
+                    Some(_) => push_decision(services, outcome.model_name.as_deref()).await?,
+                    None => push_metadata(services, &outcome, &used).await?,
+                }
             }
             if let Some(history) = &history {
                 let text = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
                 push(services, HISTORY_KEY, text.into()).await?;
             }
             if let Some(budget) = &budget {
-                log_cumulated(&outcome.usage);
+                log_cumulated(logger, &outcome.usage);
                 budget.clear().await;
             }
             answer_xcom(answer, attempt.task.do_xcom_push)
         }
+        Err(error) if task.llm.is_some() => Err(agent_failure(error)),
         Err(error) => {
-            say!("LLM run failed: {}", counts(&used));
-            log_cache_and_cost(&used);
+            say!(logger, "LLM run failed: {}", counts(&used));
+            log_cache_and_cost(logger, &used);
             if attempt.task.do_xcom_push {
                 for (key, value) in [
                     ("run_id", services.ti.id.as_str().into()),
@@ -149,6 +169,26 @@ pub async fn run(
                 }
             }
             Err(agent_failure(error))
+        }
+    }
+}
+
+/// Refuses a task instance whose map index sets what is read from the Dag file once for all of them.
+fn refuse_mapped_settings(rendered: &Rendered) -> Result<(), Failure> {
+    let is_set = |name: &&&str| {
+        rendered
+            .mapped
+            .get(**name)
+            .is_some_and(|value| !value.is_null())
+    };
+    match support::NOT_MAPPABLE.iter().find(is_set) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!(
+                "{name} can't differ between map indexes natively: set it with .partial(), or send the task to a queue \
+                 that a Python worker serves"
+            );
+            Err(Failure::new("NotImplementedError", text).for_good())
         }
     }
 }
@@ -213,7 +253,7 @@ async fn prompt_of_function(
         .map_err(|error| Failure::of_python(&error))
 }
 
-fn check_prompt(prompt: &Value) -> Result<(), Failure> {
+fn check_prompt(prompt: &Value, decorator: &str) -> Result<(), Failure> {
     let class = match prompt {
         Value::String(text) if text.trim().is_empty() => "",
         Value::Array(items) if items.is_empty() => "",
@@ -229,12 +269,13 @@ fn check_prompt(prompt: &Value) -> Result<(), Failure> {
         },
     };
     let text = if class.is_empty() {
-        "The returned value from the @task.agent callable must be a non-empty string or a non-empty \
-         Sequence[UserContent]."
-            .to_owned()
+        format!(
+            "The returned value from the {decorator} callable must be a non-empty string or a non-empty \
+             Sequence[UserContent]."
+        )
     } else {
         format!(
-            "The returned value from the @task.agent callable must be str or Sequence[UserContent], got {class}."
+            "The returned value from the {decorator} callable must be str or Sequence[UserContent], got {class}."
         )
     };
     Err(Failure::new("TypeError", text))
@@ -294,6 +335,25 @@ struct AgentParams {
 }
 
 impl AgentParams {
+    fn of_question(question: &LlmQuestion, model_settings: &Value) -> Result<Self, Failure> {
+        let settings = match model_settings {
+            Value::Null => Map::new(),
+            Value::Object(settings) => settings.clone(),
+            other => {
+                let shown = super::arguments::python_repr(other);
+                let text = format!("model_settings must be a dict, and is {shown}");
+                return Err(Failure::new("TypeError", text));
+            }
+        };
+        let output_retries = super::arguments::literal(&question.output_retries);
+        Ok(Self {
+            name: "agent".to_owned(),
+            settings,
+            retries: retries("output_retries", &output_retries)?,
+            end_strategy: EndStrategy::default(),
+        })
+    }
+
     fn of(rendered: &Value) -> Result<Self, Failure> {
         let mut params = Self {
             name: "agent".to_owned(),
@@ -311,18 +371,6 @@ impl AgentParams {
                     format!("agent_params must be a dict, and is {shown}"),
                 ));
             }
-        };
-        let count = |name: &str, value: &Value| {
-            value
-                .as_u64()
-                .and_then(|n| u32::try_from(n).ok())
-                .ok_or_else(|| {
-                    let shown = super::arguments::python_repr(value);
-                    Failure::new(
-                        "ValueError",
-                        format!("agent_params['{name}'] must be a whole number, and is {shown}"),
-                    )
-                })
         };
         for (key, value) in given {
             match (key.as_str(), value) {
@@ -343,29 +391,7 @@ impl AgentParams {
                 }
                 ("name", Value::String(name)) => params.name.clone_from(name),
                 ("model_settings", Value::Object(settings)) => params.settings = settings.clone(),
-                ("retries", Value::Object(retries)) => {
-                    for (kind, value) in retries {
-                        let retries = count("retries", value)?;
-                        match kind.as_str() {
-                            "tools" => params.retries.tools = retries,
-                            "output" => params.retries.output = retries,
-                            other => {
-                                let text = format!(
-                                    "agent_params['retries'] has 'tools' and 'output', not {}",
-                                    repr_str(other)
-                                );
-                                return Err(Failure::new("ValueError", text));
-                            }
-                        }
-                    }
-                }
-                ("retries", value) => {
-                    let retries = count("retries", value)?;
-                    params.retries = Retries {
-                        tools: retries,
-                        output: retries,
-                    };
-                }
+                ("retries", value) => params.retries = retries("agent_params['retries']", value)?,
                 (_, Value::Array(items)) if items.is_empty() => {}
                 (name, _) => {
                     let text =
@@ -376,6 +402,43 @@ impl AgentParams {
         }
         Ok(params)
     }
+}
+
+/// How often tools and answers may fail: one number for both, or a dict. `name` is the argument's, for messages.
+fn retries(name: &str, value: &Value) -> Result<Retries, Failure> {
+    let count = |value: &Value| {
+        let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
+        count.ok_or_else(|| {
+            let shown = super::arguments::python_repr(value);
+            let text = format!("{name} must be a whole number, and is {shown}");
+            Failure::new("ValueError", text)
+        })
+    };
+    let mut retries = Retries::default();
+    match value {
+        Value::Null => {}
+        Value::Object(given) => {
+            for (kind, value) in given {
+                match kind.as_str() {
+                    "tools" => retries.tools = count(value)?,
+                    "output" => retries.output = count(value)?,
+                    other => {
+                        let text =
+                            format!("{name} has 'tools' and 'output', not {}", repr_str(other));
+                        return Err(Failure::new("ValueError", text));
+                    }
+                }
+            }
+        }
+        value => {
+            let count = count(value)?;
+            retries = Retries {
+                tools: count,
+                output: count,
+            };
+        }
+    }
+    Ok(retries)
 }
 
 async fn push_metadata(
@@ -395,6 +458,25 @@ async fn push_metadata(
         .map(|(key, value)| push(services, key, value));
     try_join_all(pushes).await?;
     Ok(())
+}
+
+/// What `LLMOperator` says of its answer: nobody but the model has decided on it.
+async fn push_decision(services: &Services, model_name: Option<&str>) -> Result<(), Failure> {
+    if let Some(name) = model_name {
+        push(services, MODEL_NAME_KEY, name.into()).await?;
+    }
+    let decision = json!({
+        "model": model_name,
+        "proposed": null,
+        "action": null,
+        "confidence": {},
+        "probabilities": {},
+        "min_confidence": null,
+        "review": null,
+        "decided_by": "model",
+        "policy": { "min_confidence": null, "on_uncertain": "review", "branches": null },
+    });
+    push(services, "decision", decision).await
 }
 
 async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failure> {
@@ -434,13 +516,17 @@ fn counts(usage: &RunUsage) -> String {
     )
 }
 
-fn log_success(outcome: &RunOutcome, used: &RunUsage) {
+fn log_success(logger: &str, outcome: &RunOutcome, used: &RunUsage) {
     let model = outcome.model_name.as_deref().unwrap_or("unknown");
-    say!("::group::LLM run complete: model={model}, {}", counts(used));
-    log_cache_and_cost(used);
+    say!(
+        logger,
+        "::group::LLM run complete: model={model}, {}",
+        counts(used)
+    );
+    log_cache_and_cost(logger, used);
     let sequence: Vec<_> = outcome.tool_call_sequence().collect();
     if !sequence.is_empty() {
-        say!("Tool call sequence: {}", sequence.join(" -> "));
+        say!(logger, "Tool call sequence: {}", sequence.join(" -> "));
     }
     if let Ok(answer) = &outcome.output {
         let repr = answer.repr();
@@ -448,34 +534,43 @@ fn log_success(outcome: &RunOutcome, used: &RunUsage) {
             Some((end, _)) => format!("{}...", repr.get(..end).unwrap_or_default()),
             None => repr,
         };
-        tracing::debug!(target: "airflow.task", logger = LOGGER, "Output: {shown}");
+        tracing::debug!(target: "airflow.task", logger, "Output: {shown}");
     }
-    say!("::endgroup::");
+    say!(logger, "::endgroup::");
 }
 
-fn log_cache_and_cost(used: &RunUsage) {
+fn log_cache_and_cost(logger: &str, used: &RunUsage) {
     if used.cache_read_tokens > 0 || used.cache_write_tokens > 0 {
         say!(
+            logger,
             "LLM prompt cache: cache_read_tokens={}, cache_write_tokens={}",
             used.cache_read_tokens,
             used.cache_write_tokens
         );
     }
     if let Some(cost) = used.cost {
-        say!("LLM run cost: ${cost} (USD, best-effort)");
+        say!(logger, "LLM run cost: ${cost} (USD, best-effort)");
     }
 }
 
-fn log_cumulated(usage: &RunUsage) {
-    say!("Cumulative usage across attempts: {}", counts(usage));
+fn log_cumulated(logger: &str, usage: &RunUsage) {
+    say!(
+        logger,
+        "Cumulative usage across attempts: {}",
+        counts(usage)
+    );
     if let Some(cost) = usage.cost {
-        say!("Cumulative cost across attempts: ${cost} (USD, best-effort)");
+        say!(
+            logger,
+            "Cumulative cost across attempts: ${cost} (USD, best-effort)"
+        );
     }
 }
 
 /// What earlier tries of this task instance have used of its limits; kept in the task state store.
 struct Budget<'a> {
     services: &'a Services,
+    logger: &'static str,
     /// Grows when the task is cleared: then the budget starts anew.
     max_tries: i64,
 }
@@ -530,7 +625,7 @@ impl Budget<'_> {
         };
         if let Err(error) = self.services.request(request).await {
             tracing::warn!(
-                target: "airflow.task", logger = LOGGER, "Usage budget: failed to persist cumulative usage: {error}"
+                target: "airflow.task", logger = self.logger, "Usage budget: failed to persist cumulative usage: {error}"
             );
         }
     }
@@ -542,7 +637,7 @@ impl Budget<'_> {
         };
         if let Err(error) = self.services.request(request).await {
             tracing::warn!(
-                target: "airflow.task", logger = LOGGER, "Usage budget: failed to delete cumulative usage key: {error}"
+                target: "airflow.task", logger = self.logger, "Usage budget: failed to delete cumulative usage key: {error}"
             );
         }
     }

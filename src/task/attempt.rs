@@ -572,6 +572,7 @@ fn agent_argument<'a>(agent: &'a AgentTask, field: &str) -> Option<&'a Argument>
         "agent_params" => Some(&agent.agent_params),
         "message_history" => Some(&agent.message_history),
         "usage_limits" => Some(&agent.usage_limits),
+        "model_settings" => agent.llm.as_ref().map(|llm| &llm.model_settings),
         other => agent
             .prompt_function
             .as_ref()

@@ -189,7 +189,7 @@ async fn skip_downstream(attempt: &Attempt, failure: &Failure) -> Result<(), Fai
 
 /// The link of `AgentOperator`, which Airflow's task runner pushes whatever became of the task.
 async fn push_review_link(attempt: &Attempt) {
-    if !matches!(attempt.task.kind, TaskKind::Agent(_)) {
+    if !matches!(&attempt.task.kind, TaskKind::Agent(agent) if agent.llm.is_none()) {
         return;
     }
     let services = &attempt.services;

@@ -1,6 +1,6 @@
 //! Which tasks run natively, and why the others don't.
 
-use crate::dag::definitions::{AgentTask, Argument, Task, TaskKind, ToolsetSpec};
+use crate::dag::definitions::{AgentTask, Argument, Expansion, Task, TaskKind, ToolsetSpec};
 
 /// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` are looked at as toolsets.
 const AGENT_PARAMS: [&str; 5] = [
@@ -11,14 +11,44 @@ const AGENT_PARAMS: [&str; 5] = [
     "toolsets",
 ];
 
+/// Arguments of AI operators that are read from the Dag file once, so that no map index can have its own.
+pub(super) const NOT_MAPPABLE: [&str; 11] = [
+    "output_type",
+    "serialize_output",
+    "output_retries",
+    "toolsets",
+    "capabilities",
+    "enable_tool_logging",
+    "durable",
+    "cache_prompt",
+    "enable_hitl_review",
+    "require_approval",
+    "decision_policy",
+];
+
 /// Why a task can't run here, as a sentence without operator, module or place; `None` when it can.
 #[must_use]
 pub fn obstacle(task: &Task) -> Option<String> {
     match &task.kind {
-        TaskKind::Agent(agent) => agent_obstacle(agent),
+        TaskKind::Agent(agent) => mapping_obstacle(task).or_else(|| agent_obstacle(agent)),
         TaskKind::Python(_) | TaskKind::Empty => None,
         TaskKind::Unsupported { reason } => Some(reason.clone()),
     }
+}
+
+fn mapping_obstacle(task: &Task) -> Option<String> {
+    // A decorated function is mapped over its own arguments.
+    if !task.is_mapped || task.operator.starts_with('@') {
+        return None;
+    }
+    let mapped = |name: &&&str| match task.expansions.last() {
+        Some(Expansion::Product(arguments)) => arguments.iter().any(|(mapped, _)| mapped == **name),
+        _ => false,
+    };
+    let name = NOT_MAPPABLE.iter().find(mapped)?;
+    Some(format!(
+        "its {name} is mapped over, and can't differ between map indexes natively yet"
+    ))
 }
 
 fn agent_obstacle(agent: &AgentTask) -> Option<String> {
@@ -69,4 +99,35 @@ pub fn sentence(task: &Task, obstacle: &str) -> String {
         task.location,
         obstacle.trim_end_matches('.')
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+    use crate::task::context_tests::{dag, task_json};
+
+    #[test]
+    fn what_is_read_once_for_all_map_indexes_can_not_be_mapped_over() {
+        let obstacle_of = |operator: &str, mapped_over: &str| {
+            let mut task = task_json("ask");
+            task["operator"] = operator.into();
+            task["is_mapped"] = true.into();
+            task["expansions"] = json!([{ "product": [[mapped_over, [true, false]]] }]);
+            task["kind"] = json!({ "agent": { "llm_conn_id": "llm", "output_type": "text" } });
+            let dag = dag(&json!([task]), &json!({}), &json!({}));
+            obstacle(&dag.tasks[0])
+        };
+        assert_eq!(
+            obstacle_of("LLMOperator", "require_approval").as_deref(),
+            Some(
+                "its require_approval is mapped over, and can't differ between map indexes natively yet"
+            )
+        );
+        assert_eq!(obstacle_of("LLMOperator", "prompt"), None);
+        // An argument of the function, whatever it is called.
+        assert_eq!(obstacle_of("@task.llm", "require_approval"), None);
+    }
 }

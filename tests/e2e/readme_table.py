@@ -6,7 +6,7 @@ import logging
 
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
-from airflow.providers.common.ai.operators.llm_branch import LLMBranchOperator
+from airflow.providers.common.ai.operators.llm_branch import DecisionPolicy, LLMBranchOperator
 from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator
 from airflow.providers.common.ai.toolsets.datafusion import DataFusionToolset
 from airflow.providers.common.ai.toolsets.hook import HookToolset
@@ -118,8 +118,13 @@ with DAG(dag_id="readme_table", schedule=None):
     def task_llm():
         return "Hello."
 
+    @task.llm(llm_conn_id="llm", require_approval=True)
+    def task_llm_approval():
+        return "Hello."
+
     task_agent()
     plain_task()
+    task_llm_approval()
     @task.sensor
     def sensor():
         return True
@@ -134,5 +139,8 @@ with DAG(dag_id="readme_table", schedule=None):
     TriggerDagRunOperator(task_id="trigger", trigger_dag_id="other")
     BashOperator(task_id="bash_operator", bash_command="true")
     LLMOperator(task_id="llm_operator", llm_conn_id="llm", prompt="Hello.")
+    LLMOperator(task_id="llm_approval", llm_conn_id="llm", prompt="Hello.", require_approval=True)
+    policy = DecisionPolicy(min_confidence=0.5, on_uncertain="fail")
+    LLMOperator(task_id="llm_policy", llm_conn_id="llm", prompt="Hello.", decision_policy=policy)
     LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")
     LLMBranchOperator(task_id="llm_branch", llm_conn_id="llm", prompt="Hello.") >> EmptyOperator(task_id="after")

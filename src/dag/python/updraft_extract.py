@@ -202,6 +202,8 @@ def _kind(task, cls):
     settings = _Settings(task)
     if kind == "agent":
         return {"agent": _agent(settings)}
+    if kind == "llm":
+        return _llm(settings)
     if kind == "python":
         return _python(settings, cls)
     if kind == "empty":
@@ -281,6 +283,16 @@ def _agent(settings):
         "serialize_output": bool(settings.serialize_output),
         "enable_hitl_review": bool(settings.enable_hitl_review),
     }
+
+
+def _llm(settings):
+    """One question without tools: an agent that has none."""
+    if settings.require_approval:
+        return {"unsupported": {"reason": "require_approval=True asks a person, which is not done natively yet"}}
+    if settings.decision_policy is not None:
+        return {"unsupported": {"reason": "its decision_policy is not acted on natively yet"}}
+    question = {"model_settings": argument(settings.model_settings), "output_retries": argument(settings.output_retries)}
+    return {"agent": {**_agent(settings), "llm": question}}
 
 
 def _usage_limits(limits):

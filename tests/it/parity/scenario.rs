@@ -230,6 +230,7 @@ fn expression(value: &Value, classes: &mut Vec<String>) -> String {
 fn import_of(class: &str) -> String {
     let module = match class {
         "AgentOperator" => "airflow.providers.common.ai.operators.agent",
+        "LLMOperator" => "airflow.providers.common.ai.operators.llm",
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
         "ObjectStorageToolset" => "airflow.providers.common.ai.toolsets.object_storage",

@@ -7,7 +7,7 @@ from updraft_hold import hold
 class LLMOperator(BaseOperator):
     """Asks a model without tools."""
 
-    _updraft_reason = "it is not run natively yet"
+    _updraft_kind = "llm"
     deserialization_allowed_class_fields = ("output_type",)
     template_fields = (
         "prompt",
@@ -43,3 +43,9 @@ class LLMOperator(BaseOperator):
     ):
         super().__init__(**kwargs)
         hold(self, locals())
+
+    def execute(self, context):
+        """Done by the worker."""
+        raise RuntimeError(
+            f"{type(self).__name__}.execute can't be called from Dag code here: the worker asks the model itself."
+        )

@@ -8,6 +8,8 @@ from updraft_hold import hold
 class LLMBranchOperator(LLMOperator):
     """Runs the downstream tasks that a model chooses."""
 
+    _updraft_kind = None
+    _updraft_reason = "it is not run natively yet"
     inherits_from_skipmixin = True
     template_fields = (*LLMOperator.template_fields, "branches")
 

@@ -7,6 +7,8 @@ from updraft_hold import hold
 class LLMFileAnalysisOperator(LLMOperator):
     """Asks a model about files."""
 
+    _updraft_kind = None
+    _updraft_reason = "it is not run natively yet"
     template_fields = (*LLMOperator.template_fields, "file_path", "file_conn_id")
 
     def __init__(

@@ -10,6 +10,8 @@ DEFAULT_SYSTEM_PROMPT = None
 class LLMSchemaCompareOperator(LLMOperator):
     """Compares the schemas of several sources."""
 
+    _updraft_kind = None
+    _updraft_reason = "it is not run natively yet"
     template_fields = (
         *LLMOperator.template_fields,
         "data_sources",

@@ -7,6 +7,8 @@ from updraft_hold import hold
 class LLMSQLQueryOperator(LLMOperator):
     """Turns a question into SQL."""
 
+    _updraft_kind = None
+    _updraft_reason = "it is not run natively yet"
     template_fields = (*LLMOperator.template_fields, "db_conn_id", "table_names", "schema_context")
 
     def __init__(
