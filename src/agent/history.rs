@@ -96,13 +96,13 @@ impl History {
 
     /// The conversation after a run: this one, and what the run has added to it. `messages` begin with this history's.
     #[must_use]
-    pub fn continued(&self, messages: &[Message], run_id: &str, conversation_id: &str) -> String {
+    pub fn continued(&self, messages: &[Message], run_id: &str, conversation_id: &str) -> Value {
         let added = messages.iter().skip(self.recorded.len());
         let added = added.map(|message| match message {
             Message::Request(request) => request_json(request, run_id, conversation_id),
             Message::Response(response) => response_json(response, run_id, conversation_id),
         });
-        compact_json(&self.recorded.iter().cloned().chain(added).collect())
+        self.recorded.iter().cloned().chain(added).collect()
     }
 }
 

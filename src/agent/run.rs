@@ -64,7 +64,10 @@ pub struct Agent {
 
 /// What one run starts from.
 pub struct RunInput {
-    pub prompt: UserContent,
+    /// Said before the prompt, at the beginning of a conversation.
+    pub system_prompts: Vec<String>,
+    /// `None` when the history or the instructions say what is to be done.
+    pub prompt: Option<UserContent>,
     /// Messages of earlier runs, oldest first.
     pub history: Vec<Message>,
     /// The task instance's id.
@@ -119,6 +122,7 @@ impl Agent {
     /// Runs until the model answers, something fails, or the run is cancelled; then closes the toolsets.
     pub async fn run(&self, input: RunInput) -> RunOutcome {
         let RunInput {
+            system_prompts,
             prompt,
             history,
             run_id,
@@ -135,6 +139,11 @@ impl Agent {
             &conversation_id,
         );
         let before = usage.clone();
+        let first = system_prompts
+            .into_iter()
+            .map(RequestPart::SystemPrompt)
+            .chain(prompt.map(RequestPart::UserPrompt))
+            .collect();
         let mut state = State {
             messages: history,
             usage,
@@ -149,7 +158,7 @@ impl Agent {
         let output = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(AgentError::Cancelled),
-            output = self.drive(prompt, &mut state, &span, ids) => output,
+            output = self.drive(first, &mut state, &span, ids) => output,
         };
         self.close().await;
         span.end(&output, &state.messages, &state.usage.since(&before));
@@ -182,7 +191,7 @@ impl Agent {
 
     async fn drive(
         &self,
-        prompt: UserContent,
+        first: Vec<RequestPart>,
         state: &mut State,
         span: &RunSpan,
         ids: Ids<'_>,
@@ -193,7 +202,7 @@ impl Agent {
             return Err(AgentError::UnansweredCalls);
         }
         self.open().await?;
-        let mut next = vec![RequestPart::UserPrompt(prompt)];
+        let mut next = first;
         loop {
             let tools = Tools::collect(&self.toolsets, &self.output.tools).await?;
             state.messages.push(Message::Request(ModelRequest {

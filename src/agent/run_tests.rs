@@ -215,7 +215,8 @@ fn agent(model: &Arc<Playback>, toolsets: Vec<Arc<dyn Toolset>>) -> Agent {
 
 fn input() -> RunInput {
     RunInput {
-        prompt: UserContent::Text("Do the task.".to_owned()),
+        system_prompts: Vec::new(),
+        prompt: Some(UserContent::Text("Do the task.".to_owned())),
         history: Vec::new(),
         run_id: "run".to_owned(),
         conversation_id: "conversation".to_owned(),

@@ -98,6 +98,16 @@ pub trait Host: Send + Sync {
         ))
     }
 
+    /// Runs an agent that Dag code built: see `updraft_agent.py`.
+    ///
+    /// # Errors
+    /// There are no agents here.
+    fn agent(&self, _request: &Value) -> Result<Value, HostError> {
+        Err(HostError::Other(
+            "agents run while a task runs, and at no other time".to_owned(),
+        ))
+    }
+
     /// Clones the repositories of `GitSkills` (see `SkillSourceSpec::Git`) into folders of their own, in their order.
     ///
     /// # Errors

@@ -2,17 +2,18 @@
 //!
 //! Python objects never leave that thread; texts go in and out. The Python side is `python/updraft_runtime.py`.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once, mpsc};
+use std::sync::{Arc, Once, mpsc as std_mpsc};
 use std::time::{Duration, Instant};
 
 use rustpython_vm::VirtualMachine;
 use rustpython_vm::builtins::{PyBaseException, PyBaseExceptionRef};
 use rustpython_vm::signal::UserSignalSender;
-use serde_json::Value;
-use tokio::sync::oneshot;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use super::definitions::{DagFile, Handle};
 use super::error::{LoadError, PythonError, TraceFrame};
@@ -51,10 +52,11 @@ impl LoadOptions {
 /// A loaded Dag file's Python, on its own thread. Dropping it stops what runs there, ends the thread and frees the memory.
 #[derive(Debug)]
 pub struct Interpreter {
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Option<mpsc::UnboundedSender<Request>>,
     /// How many requests were made.
     made: AtomicU64,
-    stopper: Arc<Stopper>,
+    /// `None` when Dag code serves the requests itself: it is stopped as a whole.
+    stopper: Option<Arc<Stopper>>,
 }
 
 /// Why code that runs is interrupted.
@@ -76,6 +78,7 @@ impl Interruption {
     }
 }
 
+#[derive(Debug)]
 struct Request {
     /// Counted from 1.
     number: u64,
@@ -117,24 +120,24 @@ impl Interpreter {
 
         hush_panics();
         let start = Instant::now();
-        let (requests, inbox) = mpsc::channel();
-        let (started, ready) = mpsc::sync_channel(1);
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let (started, ready) = std_mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name(THREAD.to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || run(world, &started, &inbox))
+            .spawn(move || run(world, &started, inbox))
             .map_err(|error| internal(format!("no thread for the Dag interpreter: {error}")))?;
         let stopper = match ready.recv() {
             Ok(Ok(stopper)) => stopper,
             Ok(Err(message)) => return Err(internal(message)),
-            Err(mpsc::RecvError) => {
+            Err(std_mpsc::RecvError) => {
                 return Err(internal("the Dag interpreter did not start".to_owned()));
             }
         };
         let interpreter = Self {
             requests: Some(requests),
             made: AtomicU64::new(0),
-            stopper,
+            stopper: Some(Arc::clone(&stopper)),
         };
         let seconds = options.timeout.as_secs_f64();
         let timed_out = |at| LoadError::TimedOut {
@@ -151,7 +154,7 @@ impl Interpreter {
         let (answer, late) = match wait(answer, rest) {
             Waited::Answer(answer) => (answer, false),
             Waited::TooLong(answer) => {
-                interpreter.stopper.stop();
+                stopper.stop();
                 match wait(answer, Stopper::PATIENCE) {
                     Waited::Answer(answer) => (answer, true),
                     // It sits in native code. The thread is left behind: a task process ends soon anyway.
@@ -285,8 +288,26 @@ impl Interpreter {
 
     /// Raises an exception, once, in the code that runs; nothing happens when none does.
     pub fn interrupt(&self, interruption: Interruption, text: &str) {
-        self.stopper
-            .raise(None, Some((interruption, text.to_owned())));
+        if let Some(stopper) = &self.stopper {
+            stopper.raise(None, Some((interruption, text.to_owned())));
+        }
+    }
+
+    /// A second way to this interpreter, for what its own code waits for: that code takes the requests and answers them,
+    /// while those of the first way wait for the code to end.
+    #[must_use]
+    pub fn served_by_its_code() -> (Self, Served) {
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let interpreter = Self {
+            requests: Some(requests),
+            made: AtomicU64::new(0),
+            stopper: None,
+        };
+        let served = Served {
+            inbox,
+            waiting: HashMap::new(),
+        };
+        (interpreter, served)
     }
 
     async fn ask(
@@ -296,7 +317,7 @@ impl Interpreter {
     ) -> Result<Value, PythonError> {
         let (number, answer) = self.send(function, arguments)?;
         // Dropped after the answer: a request that nobody waits for and that has not begun never does.
-        let mut guard = StopWhenDropped(Some((&self.stopper, number)));
+        let mut guard = StopWhenDropped(self.stopper.as_ref().map(|stopper| (stopper, number)));
         let answer = answer.await;
         guard.0 = None;
         let text = answer
@@ -332,7 +353,51 @@ impl Interpreter {
 impl Drop for Interpreter {
     fn drop(&mut self) {
         self.requests = None;
-        self.stopper.stop();
+        if let Some(stopper) = &self.stopper {
+            stopper.stop();
+        }
+    }
+}
+
+/// Requests that Dag code serves while it waits for whoever makes them.
+#[derive(Debug)]
+pub struct Served {
+    inbox: mpsc::UnboundedReceiver<Request>,
+    waiting: HashMap<u64, oneshot::Sender<Result<String, String>>>,
+}
+
+impl Served {
+    /// The next request as `{"number", "function", "arguments"}`: a function of `updraft_runtime.py`. `None` when nobody
+    /// is left to ask.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            let request = self.inbox.recv().await?;
+            if request.answer.is_closed() {
+                continue;
+            }
+            let arguments: Vec<Value> = request
+                .arguments
+                .into_iter()
+                .map(|argument| match argument {
+                    Text::Text(text) => text.into(),
+                    Text::Number(number) => number.into(),
+                })
+                .collect();
+            self.waiting.insert(request.number, request.answer);
+            return Some(json!({
+                "number": request.number,
+                "function": request.function,
+                "arguments": arguments,
+            }));
+        }
+    }
+
+    /// Hands over what the function gave.
+    pub fn answer(&mut self, number: u64, text: String) {
+        if let Some(waiting) = self.waiting.remove(&number) {
+            // Whoever asked may have stopped waiting.
+            let _ = waiting.send(Ok(text));
+        }
     }
 }
 
@@ -508,8 +573,8 @@ fn hush_panics() {
 /// The interpreter's thread.
 fn run(
     world: Arc<World>,
-    started: &mpsc::SyncSender<Result<Arc<Stopper>, String>>,
-    inbox: &mpsc::Receiver<Request>,
+    started: &std_mpsc::SyncSender<Result<Arc<Stopper>, String>>,
+    mut inbox: mpsc::UnboundedReceiver<Request>,
 ) {
     let (vm, stopper) = match catch_unwind(AssertUnwindSafe(|| Vm::start(world))) {
         Ok(Ok((vm, signals))) => {
@@ -535,12 +600,12 @@ fn run(
             return;
         }
     };
-    while let Ok(Request {
+    while let Some(Request {
         number,
         function,
         arguments,
         answer,
-    }) = inbox.recv()
+    }) = inbox.blocking_recv()
     {
         // In this order, so that whoever stops waiting either keeps it from running or finds it running.
         stopper.running.store(number, Ordering::SeqCst);

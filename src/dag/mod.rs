@@ -16,4 +16,4 @@ mod vm;
 mod world;
 
 pub use error::{LoadError, PythonError, TraceFrame};
-pub use interpreter::{Interpreter, Interruption, LoadOptions};
+pub use interpreter::{Interpreter, Interruption, LoadOptions, Served};

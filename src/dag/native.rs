@@ -19,6 +19,7 @@ mod _updraft {
     use serde_json::Value;
 
     use crate::airflow::config::is_sensitive;
+    use crate::airflow::yaml;
     use crate::dag::function_names;
     use crate::dag::guarded_imports;
     use crate::dag::host::{HostError, LogRecord, XComQuery};
@@ -170,6 +171,24 @@ mod _updraft {
             .hook(&request)
             .map_err(|error| raise(error, vm))?;
         Ok(answer.to_string())
+    }
+
+    #[pyfunction]
+    fn agent(request_json: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        let request: Value = json(&request_json, vm)?;
+        let answer = world::of(vm)?
+            .host
+            .agent(&request)
+            .map_err(|error| raise(error, vm))?;
+        Ok(answer.to_string())
+    }
+
+    /// The data of a YAML text as JSON.
+    #[pyfunction]
+    fn yaml_data(text: PyUtf8StrRef, vm: &VirtualMachine) -> PyResult<String> {
+        yaml::load(text.as_str())
+            .map(|data| data.to_string())
+            .map_err(|error| vm.new_value_error(format!("this is no YAML: {error}")))
     }
 
     /// Clones repositories of skills and lets Dag code read them: a JSON list of the key and the folders.

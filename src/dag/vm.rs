@@ -204,6 +204,7 @@ fn flush(vm: &VirtualMachine) {
 }
 
 /// An argument of `Vm::call`.
+#[derive(Debug)]
 pub(super) enum Text {
     Text(String),
     Number(u64),

@@ -238,12 +238,23 @@ impl OpenAiChat {
             Message::Request(request) => Some(request),
             Message::Response(_) => None,
         });
-        for instructions in newest.iter().flat_map(|request| &request.instructions) {
-            out.push(self.system(instructions));
-        }
+        // What stands at the conversation's beginning comes before what is said anew with each request.
+        let opening = match messages.first() {
+            Some(Message::Request(request)) => request
+                .parts
+                .iter()
+                .take_while(|part| matches!(part, RequestPart::SystemPrompt(_)))
+                .count(),
+            _ => 0,
+        };
+        let mut instructions: Vec<Value> = newest
+            .iter()
+            .flat_map(|request| &request.instructions)
+            .map(|text| self.system(text))
+            .collect();
         if let Some(object) = object {
             let (schema, _) = openai_schema::transform(&object.schema, object.strict);
-            out.extend(object.instructions(&schema).map(|text| self.system(&text)));
+            instructions.extend(object.instructions(&schema).map(|text| self.system(&text)));
         }
         let mut announced = false;
         for message in messages {
@@ -271,6 +282,7 @@ impl OpenAiChat {
                 Message::Response(response) => out.extend(self.assistant(response)),
             }
         }
+        out.splice(opening..opening, instructions);
         out
     }
 

@@ -181,6 +181,28 @@ pub enum ModelChoiceError {
     Adapter(#[from] ModelError),
 }
 
+/// A model by its name alone, such as `openai:gpt-5`: the key is the provider's variable in the environment.
+///
+/// # Errors
+/// See [`ModelChoiceError`].
+pub fn named(
+    model: &str,
+    masker: &Masker,
+    environment: &Environment,
+) -> Result<Arc<dyn Model>, ModelChoiceError> {
+    let nowhere = Connection {
+        conn_id: model.to_owned(),
+        conn_type: "pydanticai".to_owned(),
+        host: None,
+        schema: None,
+        login: None,
+        password: None,
+        port: None,
+        extra: None,
+    };
+    Llm::of(nowhere, masker)?.resolve(Some(model), None, environment)
+}
+
 /// The model of a connection, or the chain of models when there are fallbacks.
 ///
 /// # Errors

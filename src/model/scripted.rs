@@ -19,11 +19,11 @@
 //! - `usage`: `input_tokens`, `output_tokens`, `cache_read_tokens`, `cache_write_tokens`; zero by default.
 //! - `model`: the name the responses carry; `scripted` by default.
 //!
-//! Call ids are `call_<turn>_<n>`, both from 1. Which turn is played depends on the messages alone (how many responses
-//! they hold), so a transcript plays the same for every run that shares the model. A file may also be just the list of
-//! turns.
+//! Call ids are `call_<turn>_<n>`, both from 1. Turns are played one after the other, whoever asks: several agents of one
+//! task take theirs as they run. A file may also be just the list of turns.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -99,6 +99,8 @@ pub struct Scripted {
     transcript: Transcript,
     /// For error texts: the file's path.
     source: String,
+    /// How many turns were asked for.
+    asked: AtomicUsize,
 }
 
 impl Scripted {
@@ -134,6 +136,7 @@ impl Scripted {
         Ok(Self {
             transcript,
             source: source.to_owned(),
+            asked: AtomicUsize::new(0),
         })
     }
 }
@@ -150,13 +153,10 @@ impl Model for Scripted {
 
     async fn request(
         &self,
-        messages: &[Message],
+        _: &[Message],
         _: &RequestParameters,
     ) -> Result<ModelResponse, ModelError> {
-        let played = messages
-            .iter()
-            .filter(|message| matches!(message, Message::Response(_)))
-            .count();
+        let played = self.asked.fetch_add(1, Ordering::Relaxed);
         let Some(turn) = self.transcript.turns.get(played) else {
             return Err(ModelError::UnexpectedBehavior(format!(
                 "the transcript {} has {} turns and was asked for turn {}: add what the model should say next",
@@ -224,9 +224,8 @@ mod tests {
             "orders.json",
         )
         .unwrap();
-        let mut messages = Vec::new();
         let parameters = RequestParameters::default();
-        let first = model.request(&messages, &parameters).await.unwrap();
+        let first = model.request(&[], &parameters).await.unwrap();
         assert_eq!(
             first.parts,
             vec![
@@ -244,14 +243,12 @@ mod tests {
                 }),
             ]
         );
-        messages.push(Message::Response(Box::new(first)));
-        let second = model.request(&messages, &parameters).await.unwrap();
+        let second = model.request(&[], &parameters).await.unwrap();
         assert_eq!(second.parts, vec![ResponsePart::Text("One.".to_owned())]);
         assert_eq!(second.usage.input_tokens, 3);
-        messages.push(Message::Response(Box::new(second)));
         assert_eq!(
             model
-                .request(&messages, &parameters)
+                .request(&[], &parameters)
                 .await
                 .unwrap_err()
                 .to_string(),

@@ -6,16 +6,20 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::agent_task::{LOGGER, agent_failure, text_field};
+use super::agent_runs::Chosen;
+use super::agent_task::{LOGGER, text_field};
 use super::attempt::{Attempt, Rendered};
 use super::failure::Failure;
 use super::services::Services;
 use crate::agent::{AgentError, Model};
 use crate::control_plane::resolve::ResolveError;
 use crate::model::recording::{Recorder, RecordingError, Replay, Scope};
-use crate::model::resolve::{ModelChoice, resolve};
+use crate::model::resolve::{ModelChoice, ModelChoiceError, named, resolve};
 use crate::model::scripted::Scripted;
 use crate::toolset::work_folder;
+
+/// The field of a model that has a name and no connection. No operator has it; agents of Dag code do.
+pub(super) const NAME_FIELD: &str = "model";
 
 /// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
 pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
@@ -25,12 +29,6 @@ pub const RECORD_VARIABLE: &str = "UPDRAFT_RECORD";
 
 /// Names the recording that answers in the models' place. Set by `updraft run --replay`.
 pub const REPLAY_VARIABLE: &str = "UPDRAFT_REPLAY";
-
-/// The model, and what must be looked at when the run has ended.
-pub(super) struct Chosen {
-    pub model: Arc<dyn Model>,
-    pub replay: Option<Arc<Replay>>,
-}
 
 /// The model of a task.
 ///
@@ -85,6 +83,14 @@ async fn model(
     rendered: &Rendered,
     cancel: CancellationToken,
 ) -> Result<Arc<dyn Model>, Failure> {
+    let unresolved = |error| match error {
+        ModelChoiceError::Connection(error) => error.into(),
+        other => Failure::of("ValueError", &other),
+    };
+    if let Some(name) = text_field(rendered, NAME_FIELD)? {
+        let (masker, environment) = (services.resolver.masker(), services.config.environment());
+        return named(&name, masker, environment).map_err(unresolved);
+    }
     let Some(llm_conn_id) = text_field(rendered, "llm_conn_id")? else {
         return Err(Failure::new(
             "ValueError",
@@ -114,14 +120,8 @@ async fn model(
     };
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Err(agent_failure(&AgentError::Cancelled)),
-        model = resolve(choice, &services.resolver, environment) => model.map_err(|error| {
-            use crate::model::resolve::ModelChoiceError;
-            match error {
-                ModelChoiceError::Connection(error) => error.into(),
-                other => Failure::of("ValueError", &other),
-            }
-        }),
+        () = cancel.cancelled() => Err(Failure::of_agent(&AgentError::Cancelled)),
+        model = resolve(choice, &services.resolver, environment) => model.map_err(unresolved),
     }
 }
 

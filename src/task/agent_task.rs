@@ -17,9 +17,10 @@ use super::toolsets;
 use super::usage_limits::usage_limits;
 use crate::agent::history::{History, HistoryError};
 use crate::agent::message::UserContent;
+use crate::agent::pydantic_json::compact_json;
 use crate::agent::{
-    Agent, AgentError, EndStrategy, ModelError, Output, OutputSpec, Retries, RunInput, RunOutcome,
-    RunUsage, Telemetry,
+    Agent, EndStrategy, ModelError, Output, OutputSpec, Retries, RunInput, RunOutcome, RunUsage,
+    Telemetry,
 };
 use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
@@ -110,7 +111,8 @@ pub async fn run(
         .and_then(History::conversation_id)
         .map_or_else(|| uuid::Uuid::now_v7().to_string(), ToOwned::to_owned);
     let input = RunInput {
-        prompt: prompt(rendered.field("prompt"))?,
+        system_prompts: Vec::new(),
+        prompt: Some(prompt(rendered.field("prompt"))?),
         history: history
             .as_ref()
             .map_or_else(Vec::new, |history| history.messages.clone()),
@@ -141,8 +143,8 @@ pub async fn run(
                 }
             }
             if let Some(history) = &history {
-                let text = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
-                push(services, HISTORY_KEY, text.into()).await?;
+                let all = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
+                push(services, HISTORY_KEY, compact_json(&all).into()).await?;
             }
             if let Some(budget) = &budget {
                 log_cumulated(logger, &outcome.usage);
@@ -150,7 +152,7 @@ pub async fn run(
             }
             answer_xcom(answer, attempt.task.do_xcom_push)
         }
-        Err(error) if task.llm.is_some() => Err(agent_failure(error)),
+        Err(error) if task.llm.is_some() => Err(Failure::of_agent(error)),
         Err(error) => {
             say!(logger, "LLM run failed: {}", counts(&used));
             log_cache_and_cost(logger, &used);
@@ -168,7 +170,7 @@ pub async fn run(
                     }
                 }
             }
-            Err(agent_failure(error))
+            Err(Failure::of_agent(error))
         }
     }
 }
@@ -281,7 +283,7 @@ fn check_prompt(prompt: &Value, decorator: &str) -> Result<(), Failure> {
     Err(Failure::new("TypeError", text))
 }
 
-fn prompt(value: &Value) -> Result<UserContent, Failure> {
+pub(super) fn prompt(value: &Value) -> Result<UserContent, Failure> {
     let unsupported = |what: &str| {
         Failure::new(
             "TypeError",
@@ -327,11 +329,11 @@ pub(super) fn text_field(rendered: &Rendered, name: &str) -> Result<Option<Strin
 }
 
 /// What `agent_params` may hold here.
-struct AgentParams {
-    name: String,
-    settings: Map<String, Value>,
-    retries: Retries,
-    end_strategy: EndStrategy,
+pub(super) struct AgentParams {
+    pub name: String,
+    pub settings: Map<String, Value>,
+    pub retries: Retries,
+    pub end_strategy: EndStrategy,
 }
 
 impl AgentParams {
@@ -354,7 +356,7 @@ impl AgentParams {
         })
     }
 
-    fn of(rendered: &Value) -> Result<Self, Failure> {
+    pub(super) fn of(rendered: &Value) -> Result<Self, Failure> {
         let mut params = Self {
             name: "agent".to_owned(),
             settings: Map::new(),
@@ -490,7 +492,7 @@ async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failur
 }
 
 /// The conversation to go on with; `None` when the task keeps none.
-fn history(given: &Value) -> Result<Option<History>, Failure> {
+pub(super) fn history(given: &Value) -> Result<Option<History>, Failure> {
     let read = match given {
         Value::Null => return Ok(None),
         Value::String(text) => History::read(text),
@@ -641,41 +643,4 @@ impl Budget<'_> {
             );
         }
     }
-}
-
-/// A run's failure under the name of pydantic-ai's exception.
-pub(super) fn agent_failure(error: &AgentError) -> Failure {
-    let class = match error {
-        AgentError::UsageLimitExceeded(_) => "UsageLimitExceeded",
-        AgentError::Model(ModelError::Http { status, .. }) => match *status {
-            401 | 403 => "ModelAuthenticationError",
-            402 => "ModelQuotaExceededError",
-            404 => "ModelNotFoundError",
-            429 => "ModelRateLimitError",
-            503 => "ModelUnavailableError",
-            529 => "ModelOverloadedError",
-            500.. => "ModelServerError",
-            _ => "ModelRequestRejectedError",
-        },
-        AgentError::Model(ModelError::Connection(_)) => "ModelConnectionError",
-        AgentError::Model(ModelError::AllFailed { .. }) => "FallbackExceptionGroup",
-        AgentError::ContentFilter { .. } => "ContentFilterError",
-        AgentError::OutputTokenLimitExceeded { .. } | AgentError::IncompleteOutput { .. } => {
-            "OutputTokenLimitExceeded"
-        }
-        AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
-        AgentError::Cancelled => "RunCancelled",
-        AgentError::Tool(_) => return Failure::new("RuntimeError", error.to_string()),
-        AgentError::Model(ModelError::Configuration(_)) => {
-            return Failure::new("ValueError", error.to_string());
-        }
-        AgentError::Model(ModelError::Replay(_)) => {
-            return Failure::new("AssertionError", error.to_string()).for_good();
-        }
-        _ => "UnexpectedModelBehavior",
-    };
-    Failure::new(
-        &format!("pydantic_ai.exceptions.{class}"),
-        error.to_string(),
-    )
 }

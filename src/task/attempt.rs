@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::agent_runs::AgentRuns;
 use super::arguments::{ArgumentError, Resolver};
 use super::context::{Context, params};
 use super::failure::Failure;
@@ -37,6 +38,8 @@ pub struct Attempt {
     outlet_events: Mutex<Vec<Value>>,
     /// The worker's own toolsets that Dag code holds.
     pub(super) native_toolsets: Arc<NativeToolsets>,
+    /// The agents that Dag code runs.
+    pub(super) agents: AgentRuns,
 }
 
 /// A task's arguments, rendered, in XCom wire form.
@@ -91,6 +94,7 @@ impl Attempt {
             interpreter: Mutex::new(Some(interpreter)),
             outlet_events: Mutex::new(Vec::new()),
             native_toolsets: Arc::default(),
+            agents: AgentRuns::default(),
         })
     }
 

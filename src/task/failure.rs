@@ -10,6 +10,7 @@ use super::log::{LogLevel, TaskLogger};
 use super::mapping::MappingError;
 use super::services::LookupError;
 use super::xcom_push::PushError;
+use crate::agent::{AgentError, ModelError};
 use crate::airflow::task_log::{ErrorDetail, Frame};
 use crate::control_plane::resolve::ResolveError;
 use crate::dag::PythonError;
@@ -69,6 +70,44 @@ pub enum Meaning {
 }
 
 impl Failure {
+    /// A run's failure under the name of pydantic-ai's exception.
+    #[must_use]
+    pub fn of_agent(error: &AgentError) -> Self {
+        let class = match error {
+            AgentError::UsageLimitExceeded(_) => "UsageLimitExceeded",
+            AgentError::Model(ModelError::Http { status, .. }) => match *status {
+                401 | 403 => "ModelAuthenticationError",
+                402 => "ModelQuotaExceededError",
+                404 => "ModelNotFoundError",
+                429 => "ModelRateLimitError",
+                503 => "ModelUnavailableError",
+                529 => "ModelOverloadedError",
+                500.. => "ModelServerError",
+                _ => "ModelRequestRejectedError",
+            },
+            AgentError::Model(ModelError::Connection(_)) => "ModelConnectionError",
+            AgentError::Model(ModelError::AllFailed { .. }) => "FallbackExceptionGroup",
+            AgentError::ContentFilter { .. } => "ContentFilterError",
+            AgentError::OutputTokenLimitExceeded { .. } | AgentError::IncompleteOutput { .. } => {
+                "OutputTokenLimitExceeded"
+            }
+            AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
+            AgentError::Cancelled => "RunCancelled",
+            AgentError::Tool(_) => return Self::new("RuntimeError", error.to_string()),
+            AgentError::Model(ModelError::Configuration(_)) => {
+                return Self::new("ValueError", error.to_string());
+            }
+            AgentError::Model(ModelError::Replay(_)) => {
+                return Self::new("AssertionError", error.to_string()).for_good();
+            }
+            _ => "UnexpectedModelBehavior",
+        };
+        Self::new(
+            &format!("pydantic_ai.exceptions.{class}"),
+            error.to_string(),
+        )
+    }
+
     /// A failure that a retry may mend.
     #[must_use]
     pub fn new(class: &str, message: impl Into<String>) -> Self {

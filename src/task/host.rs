@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use serde_json::{Map, Value};
 
 use super::attempt::Attempt;
+use super::dag_agent;
 use super::log::{LogLevel, TaskLogger};
 use super::native_hooks;
 use super::services::{LookupError, Services};
@@ -126,6 +127,16 @@ impl Host for TaskHost {
         self.services
             .wait(attempt.native_toolsets.answer(request))
             .ok_or_else(stopped)
+    }
+
+    fn agent(&self, request: &Value) -> Result<Value, HostError> {
+        let attempt = self.attempt.get().and_then(Weak::upgrade).ok_or_else(|| {
+            HostError::Other("agents run while a task runs, and none does".to_owned())
+        })?;
+        self.services
+            .wait(dag_agent::step(&attempt, request))
+            .ok_or_else(stopped)?
+            .map_err(HostError::Other)
     }
 
     fn hook(&self, request: &Value) -> Result<Value, HostError> {

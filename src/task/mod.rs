@@ -9,15 +9,18 @@
 //! | `context`, `templates`, `arguments`, `mapping` | how arguments get their values |
 //! | `outcome` | runs the task and says what became of it |
 //! | `agent_task`, `agent_model` | the kind of task that is not Python, and the model it asks |
+//! | `dag_agent`, `agent_runs` | agents that Dag code builds and runs |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
 
 pub mod agent_model;
+mod agent_runs;
 pub mod agent_task;
 pub mod arguments;
 pub mod attempt;
 pub mod comms;
 pub mod context;
+mod dag_agent;
 pub mod dag_code;
 pub mod failure;
 pub mod host;

@@ -417,7 +417,12 @@ async fn run_kind(
                 }
                 Ok(answer)
             }
-            TaskKind::Python(_) => dag_code::execute(attempt, &rendered).await,
+            TaskKind::Python(_) => {
+                attempt.agents.trace(spans);
+                let result = dag_code::execute(attempt, &rendered).await?;
+                attempt.agents.left_over()?;
+                Ok(result)
+            }
             TaskKind::Empty => {
                 dag_code::finish(attempt, &rendered, &Value::Null).await?;
                 Ok(Value::Null)

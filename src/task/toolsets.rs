@@ -67,16 +67,38 @@ pub(super) fn build(
     retries: Retries,
     logging: bool,
 ) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
-    let native = Arc::clone(&attempt.native_toolsets);
     let dag_code = attempt.interpreter().map_or(DagCode::Gone, |interpreter| {
         DagCode::Runs(PythonSide {
             interpreter,
             context: Arc::new(attempt.dag_code_context(rendered)),
             run_id: attempt.services.ti.id.clone(),
             max_retries: retries.tools,
-            files: Arc::clone(&native.files),
+            files: Arc::clone(&attempt.native_toolsets.files),
         })
     });
+    let fields = &rendered.fields;
+    make(attempt, &rendered.toolsets, dag_code, fields, logging)
+}
+
+/// The toolsets of an agent that Dag code runs: what they hold is no template, and they log nothing of their own.
+///
+/// # Errors
+/// As [`build`].
+pub(super) fn for_agent_of_dag_code(
+    attempt: &Arc<Attempt>,
+    specs: &[ToolsetSpec],
+    side: PythonSide,
+) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
+    make(attempt, specs, DagCode::Runs(side), &Map::new(), false)
+}
+
+fn make(
+    attempt: &Arc<Attempt>,
+    specs: &[ToolsetSpec],
+    dag_code: DagCode,
+    fields: &Map<String, Value>,
+    logging: bool,
+) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
     let builder = Builder {
         services: attempt.services.clone(),
         dag_folder: attempt.dag_folder.clone(),
@@ -84,8 +106,9 @@ pub(super) fn build(
         search: Arc::default(),
     };
     if let DagCode::Runs(_) = builder.dag_code {
-        let builder = builder.for_dag_code(&native);
-        let fields = rendered.fields.clone();
+        let native = &attempt.native_toolsets;
+        let builder = builder.for_dag_code(native);
+        let fields = fields.clone();
         // Not the attempt itself: the interpreter's host keeps this, and the attempt keeps the interpreter.
         let weak = Arc::downgrade(attempt);
         native.serve(Arc::new(move |spec| {
@@ -96,8 +119,7 @@ pub(super) fn build(
             builder.toolset(&spec).map_err(|failure| failure.message)
         }));
     }
-    let mut toolsets = rendered
-        .toolsets
+    let mut toolsets = specs
         .iter()
         .map(|spec| {
             let toolset: Arc<dyn Toolset> = Arc::new(MaskingToolset::new(
@@ -111,8 +133,7 @@ pub(super) fn build(
             })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    if rendered
-        .toolsets
+    if specs
         .iter()
         .any(|spec| matches!(spec, ToolsetSpec::Deferred { .. }))
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from airflow.providers.common.ai.hooks.pydantic_ai import PydanticAIHook
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
 from airflow.providers.common.ai.operators.llm_branch import DecisionPolicy, LLMBranchOperator
@@ -25,6 +26,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
+from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPServerStdio
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, DynamicToolset, FunctionToolset
 
@@ -106,6 +108,11 @@ with DAG(dag_id="readme_table", schedule=None):
     def plain_task():
         return 1
 
+    @task
+    def own_agent():
+        agent = PydanticAIHook(llm_conn_id="llm").create_agent(output_type=Answer, instructions="Be brief.")
+        return Agent(agent.model, toolsets=[SQLToolset("db")]).run_sync(agent.run_sync("Hello.").output.text).output
+
     @task.branch
     def branch():
         return "empty_operator"
@@ -125,6 +132,7 @@ with DAG(dag_id="readme_table", schedule=None):
     task_agent()
     plain_task()
     task_llm_approval()
+    own_agent()
     @task.sensor
     def sensor():
         return True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from harness.airflow import Airflow, Run
-from harness.model_server import ModelServer, say
+from harness.model_server import ModelServer, call, say
 from harness.worker import Worker
 
 
@@ -101,3 +102,43 @@ def test_operators_of_the_author_branches_and_sensors_run(airflow: Airflow, work
     assert airflow.task_instance(run, "patient")["try_number"] == 1
     other = Run("dag_code_triggered", airflow.xcoms(run, "start_other")["trigger_run_id"])
     assert airflow.xcoms(other, "report")["return_value"] == {"from": run.run_id}
+
+
+def test_an_agent_that_a_function_builds_asks_what_pydantic_ai_would_ask(
+    airflow: Airflow, worker: Worker, model: ModelServer
+) -> None:
+    script = model.script(
+        "example",
+        [
+            call("run_of", word="fog"),
+            call("query", sql="SELECT name FROM customers ORDER BY id"),
+            call("final_result", customer="Ada", orders=0),
+            call("final_result", customer="Ada", orders="3"),
+            call("final_result", customer="Bo", orders=4),
+        ],
+    )
+    run, state = airflow.run_dag("agents_in_python")
+    log = airflow.log(run, "judge")
+    assert state == "success", log.text
+    assert airflow.xcoms(run, "judge")["return_value"] == ["Ada", 4, 1, 12]
+    first = script.requests[0]
+    assert [tool["function"]["name"] for tool in first["tools"]] == [
+        "run_of", "list_tables", "get_schema", "query", "check_query", "final_result"
+    ]
+    assert first["tool_choice"] == "required"
+    assert [(message["role"], message["content"]) for message in first["messages"]] == [
+        ("system", "You are exact."),
+        ("system", "Ask the database."),
+        ("system", "The shop is in Bergen."),
+        ("user", "Who?"),
+    ]
+    last = script.requests[-1]["messages"]
+    assert [message["content"] for message in last if message["role"] == "system"] == [
+        "You are exact.", "Ask the database.", "The shop is in Oslo."
+    ]
+    results = [message["content"] for message in last if message["role"] == "tool"]
+    assert results[0] == "agents_in_python in Bergen: fog"
+    assert json.loads(results[1])["rows"] == [["Aldine Books"], ["Bramble & Co"]]
+    assert results[2:] == ['{"error":"count again"}', "Final result processed."]
+    assert [message["content"] for message in last if message["role"] == "user"] == ["Who?", "And now?"]
+    assert "Tool call: query" not in log.text

@@ -20,6 +20,7 @@ ROWS = {
     "agent_operator": "`AgentOperator`",
     "task_agent": "`@task.agent`",
     "plain_task": "`@task`, `PythonOperator`: Python that needs the standard library only",
+    "own_agent": "`pydantic_ai.Agent`, `PydanticAIHook.create_agent` in such functions ([docs/agents.md](docs/agents.md))",
     "python_operator": "`@task`, `PythonOperator`: Python that needs the standard library only",
     "empty_operator": "`EmptyOperator`",
     "group.task_group": "task groups",

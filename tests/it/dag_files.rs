@@ -99,7 +99,7 @@ fn assert_folder_says_what_airflow_says(folder: &Path, truth: &Value) {
 }
 
 /// The example Dags of the provider that is installed in the test environment.
-fn example_dags() -> PathBuf {
+pub fn example_dags() -> PathBuf {
     let venv = std::env::var_os("UPDRAFT_TEST_VENV").map_or_else(
         || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/updraft/venv"),
         PathBuf::from,

@@ -7,6 +7,7 @@
     reason = "a test that can't go on fails, and says where"
 )]
 
+mod agents_of_dag_code;
 mod dag_calls;
 mod dag_code;
 mod dag_constructors;

@@ -219,13 +219,37 @@ def run_coroutine(coroutine, like=None):
     if "asyncio" in sys.modules or _imports_asyncio(like or coroutine.cr_code):
         import asyncio
 
-        return asyncio.run(coroutine)
+        return _run_beside(asyncio, coroutine)
     try:
         coroutine.send(None)
     except StopIteration as stop:
         return stop.value
     coroutine.close()
     raise RuntimeError("the coroutine waits for something, but nothing in the Dag file has imported asyncio")
+
+
+def _run_beside(asyncio, coroutine):
+    """Runs a coroutine on a loop of its own, also where one runs already and waits for its result."""
+    if asyncio._get_running_loop() is None:
+        return asyncio.run(coroutine)
+    # A loop within a loop ends the embedded Python; on a thread of its own it is welcome.
+    import threading
+
+    ended = []
+
+    def run():
+        try:
+            ended.append((asyncio.run(coroutine), None))
+        except BaseException as error:
+            ended.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    result, error = ended[0]
+    if error is not None:
+        raise error
+    return result
 
 
 def _imports_asyncio(code):

@@ -251,8 +251,8 @@ def _reason(value):
         origin = holder.__dict__.get("_unavailable_origin") if hasattr(holder, "__dict__") else None
         if origin is not None:
             return _of_module(origin[0])
-    if cls.__module__ == "pydantic_ai.agent" and cls.__name__ == "Agent":
-        return "pydantic_ai.Agent, which runs here in agent tasks only: AgentOperator, @task.agent"
+    if cls is not value and cls.__module__ == "pydantic_ai.agent" and getattr(value, "_not_here", None):
+        return f"an Agent with {value._not_here[0]}=, which is not supported natively"
     named = f"{getattr(value, '__module__', None)}.{getattr(value, '__name__', None)}"
     what = _FORBIDDEN.get(named)
     if what is None and named.startswith("_"):

@@ -30,6 +30,11 @@ class _Spec:
     """An `output_type`: which tools, which text."""
 
     def __init__(self, output_type):
+        # Functions of an agent that see an answer before it counts.
+        self.check = None
+        if type(output_type).__name__ == "ValidatedOutput" and type(output_type).__module__ == "updraft_agent":
+            self.check = output_type.check
+            output_type = output_type.output_type
         outputs = _flat(output_type)
         none_outputs = [output for output in outputs if _bare(output) in (None, type(None))]
         outputs = [output for output in outputs if not any(output is none for none in none_outputs)]
@@ -116,7 +121,7 @@ class _Spec:
     def describe(self):
         """Plain data for the worker."""
         return {
-            "text": self.text,
+            "text": "function" if self.text == "plain" and self.check is not None else self.text,
             "tools": self.tool_data,
             "allows_none": self.allows_none,
             "object": self.object,
@@ -130,7 +135,9 @@ class _Spec:
 
         reader = self.reader if tool is None else self.tools[tool]
         try:
-            value = reader.read(text)
+            value = text if reader is None else reader.read(text)
+            if self.check is not None:
+                value = self.check(value)
         except ModelRetry as retry:
             return {"retry": retry.message}
         except (Fault, Faults) as error:
@@ -148,7 +155,7 @@ def _kept(value, serialize):
     """An answer as the worker keeps it: the XCom, or why there can be none, and what spans and logs show."""
     from updraft_toolsets import jsonable
 
-    shown = {"json": jsonable(value), "repr": updraft_values.short_repr(value)}
+    shown = {"json": jsonable(value), "repr": updraft_values.short_repr(value), "handle": updraft_values.keep(value)}
     if serialize and hasattr(type(value), "model_dump"):
         value = value.model_dump()
     try:

@@ -3,6 +3,9 @@
 Rust calls `toolset(handle, operation, payload, context)` through `updraft_runtime`.
 """
 
+import copy
+import sys
+
 import _updraft
 import updraft_context
 import updraft_values
@@ -31,6 +34,14 @@ def operate(handle, operation, payload):
 
 
 def _run_context(payload):
+    agents = sys.modules.get("updraft_agent")
+    ctx = agents.context(payload.get("run_id")) if agents is not None else None
+    if ctx is not None:
+        # Of an agent that Dag code runs: each call has its own.
+        own = copy.copy(ctx)
+        own.tool_name = payload.get("name")
+        own.max_retries = payload.get("max_retries") or 0
+        return own
     from pydantic_ai.tools import RunContext
     from pydantic_ai.usage import RunUsage
 

@@ -53,6 +53,7 @@ __getattr__, __all__ = lazy_names(
             "ToolDenied",
         ),
         "pydantic_ai.agent": ("Agent",),
+        "pydantic_ai.run": ("AgentRunResult",),
         "pydantic_ai.settings": ("ModelSettings",),
         "pydantic_ai.output": (
             "NativeOutput",
@@ -73,6 +74,8 @@ __getattr__, __all__ = lazy_names(
             "ModelMessagesTypeAdapter",
             "ModelRequest",
             "ModelResponse",
+            "RetryFeedbackPart",
+            "RetryInfo",
             "RetryPromptPart",
             "SystemPromptPart",
             "TextContent",

@@ -106,6 +106,19 @@ class ToolReturnPart(Record):
     }
 
 
+class RetryInfo(Record):
+    """One correction that a model is asked for."""
+
+    _keyword = {"cause": REQUIRED, "attempt": None, "max_retries": None}
+
+
+class RetryFeedbackPart(Record):
+    """What was wrong with an answer that called nothing."""
+
+    _positional = {"content": REQUIRED}
+    _keyword = {"retry": None, "timestamp": None, "part_kind": "retry-feedback"}
+
+
 class RetryPromptPart(Record):
     """What was wrong with an answer."""
 
@@ -193,20 +206,55 @@ ModelMessage = (ModelRequest, ModelResponse)
 UserContent = (str, TextContent, FileUrl, BinaryContent, CachePoint)
 
 
+# The parts of messages by their kinds.
+PARTS = {
+    cls._keyword["part_kind"]: cls
+    for cls in (
+        SystemPromptPart,
+        UserPromptPart,
+        ToolReturnPart,
+        RetryFeedbackPart,
+        RetryPromptPart,
+        TextPart,
+        ThinkingPart,
+        ToolCallPart,
+    )
+}
+
+
 class _MessagesAdapter:
-    """Reads and writes lists of messages as JSON; the worker does it for `message_history`."""
+    """Reads and writes lists of messages."""
 
     @staticmethod
     def validate_python(messages, **kwargs):
-        """The messages as they are."""
-        return messages
+        """The messages of plain data, or of messages."""
+        from updraft_agent import messages as made
+        from updraft_agent import messages_data
+
+        return made(messages_data(messages))
 
     @staticmethod
     def validate_json(text, **kwargs):
-        """The messages as plain data."""
-        import json
+        """The messages of JSON."""
+        from updraft_agent import messages
+        from updraft_values import from_json
 
-        return json.loads(text)
+        return messages(from_json(text if isinstance(text, str) else bytes(text).decode()))
+
+    @staticmethod
+    def dump_python(messages, **kwargs):
+        """The messages as plain data."""
+        from updraft_agent import messages_data
+
+        return messages_data(messages)
+
+    @staticmethod
+    def dump_json(messages, **kwargs):
+        """The messages as JSON, in bytes."""
+        from updraft_agent import messages_data
+        from updraft_values import to_json
+
+        return to_json(messages_data(messages)).encode()
 
 
 ModelMessagesTypeAdapter = _MessagesAdapter()

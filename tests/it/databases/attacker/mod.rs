@@ -138,7 +138,8 @@ async fn obey(connection: &Connection, arguments: &Arguments, orders: &[&str]) -
     };
     let outcome = agent
         .run(RunInput {
-            prompt: UserContent::Text("What do the notes say?".to_owned()),
+            system_prompts: Vec::new(),
+            prompt: Some(UserContent::Text("What do the notes say?".to_owned())),
             history: Vec::new(),
             run_id: "run".to_owned(),
             conversation_id: "conversation".to_owned(),

@@ -7,7 +7,7 @@ OutputT = object
 
 
 class PydanticAIHook(BaseHook):
-    """Knows the model of a connection; only the worker's own agent tasks talk to it."""
+    """Knows the model of a connection; agents talk to it."""
 
     conn_name_attr = "llm_conn_id"
     default_conn_name = "pydanticai_default"
@@ -24,27 +24,58 @@ class PydanticAIHook(BaseHook):
     @classmethod
     def get_hook(cls, conn_id, hook_params=None):
         """The hook for a connection, by its type."""
-        conn_type = cls.get_connection(conn_id).conn_type
+        conn_type = getattr(_defined(cls, conn_id), "conn_type", None)
         for hook_class in (PydanticAIAzureHook, PydanticAIBedrockHook, PydanticAIVertexHook):
             if hook_class.conn_type == conn_type:
                 return hook_class(llm_conn_id=conn_id, **(hook_params or {}))
         return PydanticAIHook(llm_conn_id=conn_id, **(hook_params or {}))
 
     def get_conn(self):
-        """The model."""
-        raise RuntimeError(
-            "a model can't be called from Dag code here: use AgentOperator or @task.agent, or a Python worker"
-        )
+        """The model, for an agent."""
+        return ConnectionModel(self.llm_conn_id, self.model_id, self.fallback_conn_ids)
 
-    def create_agent(self, output_type=str, instructions=None, **agent_kwargs):
-        """An agent, which Dag code can't run here."""
+    def create_agent(self, output_type=str, *, instructions=None, spec_file=None, **agent_kwargs):
+        """An agent with this hook's model; with `spec_file` one as that file describes it."""
         from pydantic_ai.agent import Agent
 
-        return Agent(None, output_type=output_type, instructions=instructions, **agent_kwargs)
+        agent_kwargs.pop("instrument", None)
+        if spec_file is None:
+            if instructions is None:
+                raise ValueError("instructions is required when spec_file is not provided.")
+            return Agent(self.get_conn(), output_type=output_type, instructions=instructions, **agent_kwargs)
+        if self.model_id or self._names_a_model():
+            agent_kwargs["model"] = self.get_conn()
+        return Agent.from_file(spec_file, output_type=output_type, instructions=instructions, **agent_kwargs)
+
+    def _names_a_model(self):
+        connection = _defined(self, self.llm_conn_id)
+        return connection is None or bool(connection.extra_dejson.get("model"))
 
     def test_connection(self):
         """Is the connection set up?"""
         return False, "not available here"
+
+
+def _defined(hook, conn_id):
+    """The connection; None when there is none, which whoever asks its model is told: a transcript may stand in for it."""
+    from airflow.exceptions import AirflowNotFoundException
+
+    try:
+        return hook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return None
+
+
+class ConnectionModel:
+    """The model of a connection."""
+
+    def __init__(self, llm_conn_id, model_id, fallback_conn_ids):
+        self.llm_conn_id = llm_conn_id
+        self.model_id = model_id
+        self.fallback_conn_ids = fallback_conn_ids
+
+    def _updraft_model(self):
+        return dict(vars(self))
 
 
 class PydanticAIAzureHook(PydanticAIHook):

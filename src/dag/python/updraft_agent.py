@@ -1,0 +1,348 @@
+"""Runs the agents that Dag code builds: the loop is the worker's, their functions and output types stay here."""
+
+import sys
+
+import _updraft
+import updraft_values
+
+# What the functions of an agent are told of its run, by the run's id.
+_contexts = {}
+
+
+def name_of(agent):
+    """The name of the variable that holds an agent, where its run was asked for."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in ("updraft_agent", "pydantic_ai.agent"):
+        frame = frame.f_back
+    if frame is not None:
+        for variables in (frame.f_locals, frame.f_globals):
+            for name, value in variables.items():
+                if value is agent:
+                    return name
+    return None
+
+
+def context(run_id):
+    """What tools and functions of this run get as `RunContext`, or None when it is no run of an agent of Dag code."""
+    return _contexts.get(run_id)
+
+
+def run(
+    agent,
+    prompt,
+    *,
+    output_type,
+    history,
+    conversation_id,
+    run_id,
+    model,
+    instructions,
+    deps,
+    model_settings,
+    usage_limits,
+    usage,
+    metadata,
+    retries,
+    toolsets,
+):
+    """Runs an agent to its answer: `AgentRunResult`, or the exception that pydantic-ai raises."""
+    import uuid
+
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.usage import RunUsage
+
+    chosen = model if model is not None else agent.model
+    if chosen is None:
+        raise UserError("`model` must either be set on the agent or included when calling it.")
+    if output_type is not None and agent._output_validators:
+        raise UserError("Cannot set a custom run `output_type` when the agent has output validators")
+    run_id = run_id or str(uuid.uuid4())
+    usage = RunUsage() if usage is None else usage
+    ctx = _contexts[run_id] = _run_context(agent, chosen, prompt, deps, usage, usage_limits, run_id, metadata)
+    past = messages_data(history or ())
+    try:
+        answer = _ask(
+            {
+                "run_id": run_id,
+                "conversation_id": conversation_id,
+                "params": {
+                    "name": agent.name or "agent",
+                    "model_settings": {**(agent.model_settings or {}), **(model_settings or {})},
+                    "retries": retries if retries is not None else agent.retries,
+                    "end_strategy": agent.end_strategy,
+                },
+                "model": _model(chosen),
+                "prompt": _prompt(prompt),
+                "system_prompts": [] if past else _texts(agent._system_prompts, ctx),
+                "message_history": past,
+                "usage_limits": _limits(usage_limits),
+                "usage": _usage_data(usage),
+                "output": _output(output_type or agent.output_type, agent._output_validators, ctx),
+                "toolsets": _specs([*_own_tools(agent, instructions), *agent.toolsets, *(toolsets or ())]),
+            }
+        )
+    finally:
+        del _contexts[run_id]
+    for name, value in answer["usage"].items():
+        setattr(usage, name, value)
+    return AgentRunResult(
+        output=_output_value(answer["output"]),
+        run_id=run_id,
+        conversation_id=answer["conversation_id"],
+        metadata=metadata if metadata is not None else agent.metadata,
+        usage=usage,
+        messages=answer["messages"],
+        new_message_index=answer["new_message_index"],
+    )
+
+
+def _ask(request):
+    """Has the worker run the agent, and does for it what it asks meanwhile."""
+    step = _step({"start": request})
+    run = step["run"]
+    raised = None
+    try:
+        while "done" not in step:
+            call = step["call"]
+            text, error = _served(call)
+            if error is not None:
+                if not isinstance(error, Exception) or type(error).__name__ in _ENDS:
+                    raise error
+                raised = raised or error
+            step = _step({"run": run, "answer": [call["number"], text]})
+    finally:
+        _step({"run": run, "end": True})
+    answer = step["done"]
+    error = answer.get("error")
+    if error is None:
+        return answer
+    if raised is not None and error["class"] == "RuntimeError":
+        # What a function of the Dag raised ended the run.
+        raise raised
+    raise _exception(error["class"], error["message"])
+
+
+# Exceptions that end what runs, whoever waits for it.
+_ENDS = ("AirflowTaskTerminated", "AirflowTaskTimeout")
+
+
+def _step(asked):
+    return updraft_values.from_json(_updraft.agent(updraft_values.to_json(asked)))
+
+
+def _served(call):
+    """What a function of updraft_runtime gives, and the exception behind it if there was one."""
+    import updraft_failure
+    import updraft_runtime
+
+    text = getattr(updraft_runtime, call["function"])(*call["arguments"])
+    error = updraft_values.from_json(text).get("error")
+    return text, None if error is None else updraft_failure.kept(error["kept"])
+
+
+def _exception(name, message):
+    module, _, name = name.rpartition(".")
+    if module == "pydantic_ai.exceptions":
+        import pydantic_ai.exceptions as home
+
+        made = getattr(home, name, None)
+        if name == "ModelHTTPError" or made is None:
+            made = home.AgentRunError
+    else:
+        import builtins
+
+        made = getattr(builtins, name, RuntimeError)
+    try:
+        return made(message)
+    except TypeError:
+        # Its constructor wants more than is known here.
+        error = made.__new__(made)
+        error.args = (message,)
+        error.message = message
+        return error
+
+
+def _run_context(agent, model, prompt, deps, usage, usage_limits, run_id, metadata):
+    from pydantic_ai.tools import RunContext
+
+    return RunContext(
+        deps=deps,
+        model=model,
+        usage=usage,
+        usage_limits=usage_limits,
+        agent=agent,
+        prompt=prompt,
+        run_id=run_id,
+        metadata=metadata,
+    )
+
+
+def _model(model):
+    if isinstance(model, str):
+        return {"model": model}
+    described = getattr(type(model), "_updraft_model", None)
+    if described is None:
+        from pydantic_ai.agent import _refused
+
+        _refused(f"a model of the class {type(model).__name__}")
+    return described(model)
+
+
+def _prompt(prompt):
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    parts = []
+    for part in prompt:
+        text = getattr(part, "content", part) if type(part).__name__ == "TextContent" else part
+        if not isinstance(text, str):
+            from pydantic_ai.agent import _refused
+
+            _refused(f"a prompt with a {type(part).__name__}")
+        parts.append(text)
+    return parts
+
+
+def _texts(given, ctx):
+    """Texts, and what functions among them give."""
+    return [text for text in (_text(part, ctx) for part in given) if text]
+
+
+def _text(part, ctx):
+    if not callable(part):
+        return part
+    from updraft_context import finish
+    from updraft_signature import parameters
+
+    return finish(part(ctx) if parameters(part) else part())
+
+
+def _own_tools(agent, instructions):
+    """The agent's functions as toolsets: one for each part of the instructions, what is fixed first, and its tools."""
+    from pydantic_ai.toolsets.function import FunctionToolset
+
+    parts = []
+    for given in (agent._instructions, instructions):
+        texts = [part for part in given if isinstance(part, str)]
+        if texts:
+            parts.append("\n\n".join(texts))
+    parts += [part for part in [*agent._instructions, *instructions] if not isinstance(part, str)]
+    made = [FunctionToolset(id=f"<agent instructions {n}>", instructions=part) for n, part in enumerate(parts)]
+    return [*made, FunctionToolset(agent.tools, id="<agent>")]
+
+
+def _specs(toolsets):
+    from updraft_extract import _toolset
+
+    return [_toolset(toolset) for toolset in toolsets]
+
+
+def _limits(limits):
+    if limits is None:
+        return None
+    from updraft_extract import _usage_limits
+
+    return _usage_limits(limits)
+
+
+def _output(output_type, validators, ctx):
+    if output_type is str and not validators:
+        return None
+    if validators:
+        output_type = ValidatedOutput(output_type, validators, ctx)
+    return updraft_values.keep(output_type)
+
+
+class ValidatedOutput:
+    """An output type with functions that see each answer before it counts."""
+
+    def __init__(self, output_type, validators, ctx):
+        self.output_type = output_type
+        self._validators = validators
+        self._ctx = ctx
+
+    def check(self, value):
+        """The answer after each of the functions. A `ModelRetry` of theirs asks the model again."""
+        from updraft_context import finish
+        from updraft_signature import parameters
+
+        for validate in self._validators:
+            value = finish(validate(self._ctx, value) if len(parameters(validate)) > 1 else validate(value))
+        return value
+
+
+def _output_value(output):
+    if "handle" in output:
+        return updraft_values.kept(output["handle"])
+    return output.get("text")
+
+
+_COUNTS = ("requests", "tool_calls", "input_tokens", "cache_write_tokens", "cache_read_tokens", "output_tokens")
+
+
+def _usage_data(usage):
+    return {name: getattr(usage, name) for name in _COUNTS}
+
+
+# Messages ----------------------------------------------------------------------------------------
+
+
+def messages(data):
+    """Messages of their JSON data."""
+    import pydantic_ai.messages as home
+
+    return [_message(home, message) for message in data]
+
+
+def _message(home, data):
+    cls = home.ModelResponse if data.get("kind") == "response" else home.ModelRequest
+    fields = _fields(cls, data)
+    fields["parts"] = [_part(home, part) for part in data.get("parts", ())]
+    if cls is home.ModelResponse and isinstance(data.get("usage"), dict):
+        from pydantic_ai.usage import RequestUsage
+
+        known = RequestUsage()
+        usage = {name: value for name, value in data["usage"].items() if hasattr(known, name) and name != "total_tokens"}
+        fields["usage"] = RequestUsage(**usage)
+    return cls(**fields)
+
+
+def _part(home, data):
+    kind = data.get("part_kind")
+    cls = home.PARTS.get(kind)
+    if cls is None:
+        raise NotImplementedError(f"a message part of the kind {kind!r} can't be read natively")
+    fields = _fields(cls, data)
+    if isinstance(fields.get("retry"), dict):
+        fields["retry"] = home.RetryInfo(**_fields(home.RetryInfo, fields["retry"]))
+    return cls(**fields)
+
+
+def _fields(cls, data):
+    known = {**cls._positional, **cls._keyword}
+    fields = {name: value for name, value in data.items() if name in known}
+    if isinstance(fields.get("timestamp"), str):
+        import datetime
+
+        fields["timestamp"] = datetime.datetime.fromisoformat(fields["timestamp"].replace("Z", "+00:00"))
+    return fields
+
+
+def messages_data(messages):
+    """The JSON data of messages, or of JSON data."""
+    return [_data(message) for message in messages]
+
+
+def _data(value):
+    if isinstance(value, dict):
+        return {name: _data(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_data(item) for item in value]
+    if hasattr(value, "isoformat"):
+        text = value.isoformat()
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if hasattr(type(value), "_positional"):
+        return {name: _data(getattr(value, name)) for name in value._names()}
+    if type(value).__name__ in ("RequestUsage", "RunUsage"):
+        return {name: _data(item) for name, item in vars(value).items()}
+    return value
