@@ -2,6 +2,7 @@
 
 mod attacker;
 pub(crate) mod mariadb;
+mod meter;
 mod mssql;
 pub(crate) mod postgres;
 mod sqlite;

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use updraft::airflow::connection::Connection;
 use updraft::hook::postgres::PostgresDatabase;
 use updraft::hook::{Access, Cell, Database, DatabaseError};
 
+use super::meter::metered;
 use super::{
     Arguments, Call, ask, compare, get_schema, list_tables, one, query, server, twenty_calls,
 };
@@ -271,7 +273,8 @@ async fn a_huge_table_costs_no_more_than_the_rows_that_are_shown() {
         .run("CREATE UNLOGGED TABLE t AS SELECT g AS id, repeat('x', 20) AS filler FROM generate_series(1, 10000000) g", 0)
         .await
         .unwrap();
-    let session = read_only(&connection);
+    let (metered, sent) = metered(&connection).await;
+    let session = read_only(&metered);
     session.run("SELECT 1", 1).await.unwrap();
     let start = Instant::now();
     let result = session.run("SELECT * FROM t", 51).await.unwrap();
@@ -293,6 +296,8 @@ async fn a_huge_table_costs_no_more_than_the_rows_that_are_shown() {
         panic!("{read:?}")
     };
     assert!(read <= 102, "{read} rows read");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 64 << 10, "{sent} bytes sent");
 }
 
 #[tokio::test]
