@@ -246,18 +246,29 @@ pub struct AgentTask {
     pub serialize_output: bool,
     #[serde(default)]
     pub enable_hitl_review: bool,
-    /// Set for `LLMOperator` and `@task.llm`, which ask without tools.
+    /// Set for `LLMOperator`, `LLMBranchOperator` and their decorators, which ask without tools.
     #[serde(default)]
     pub llm: Option<LlmQuestion>,
 }
 
-/// What `LLMOperator` takes in place of `agent_params`.
+/// What `LLMOperator` and its subclasses take in place of `agent_params`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LlmQuestion {
     #[serde(default)]
     pub model_settings: Argument,
     #[serde(default)]
     pub output_retries: Argument,
+    /// Set for `LLMBranchOperator` and `@task.llm_branch`: the answer is which downstream tasks to follow.
+    #[serde(default)]
+    pub branch: Option<BranchQuestion>,
+}
+
+/// What `LLMBranchOperator` takes beside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BranchQuestion {
+    /// `branches`: task ids with what the model is told of them.
+    #[serde(default)]
+    pub descriptions: Argument,
 }
 
 /// What the model must answer with.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::agent_model;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
+use super::decision;
 use super::failure::Failure;
 use super::python_output::{self, PythonOutput};
 use super::services::Services;
@@ -30,14 +31,10 @@ use crate::dag::definitions::{AgentTask, FunctionCall, LlmQuestion, OutputType, 
 pub const LOGGER: &str =
     "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
 
-/// The logger of `LLMOperator`, likewise.
-const LLM_LOGGER: &str =
-    "airflow.task.operators.airflow.providers.common.ai.operators.llm.LLMOperator";
-
 /// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
 const USAGE_KEY: &str = "__commonai_usage__";
 const HISTORY_KEY: &str = "message_history";
-const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
+pub(super) const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
 
 macro_rules! say {
     ($logger:expr, $($argument:tt)*) => {
@@ -74,10 +71,7 @@ pub async fn run(
         dag_code::release_interpreter(attempt).await?;
     }
 
-    let logger = match task.llm {
-        Some(_) => LLM_LOGGER,
-        None => LOGGER,
-    };
+    let logger = task.llm.as_ref().map_or(LOGGER, decision::logger);
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
     let budget = limits.as_ref().map(|_| Budget {
@@ -136,11 +130,13 @@ pub async fn run(
     match &outcome.output {
         Ok(answer) => {
             log_success(logger, &outcome, &used);
-            if attempt.task.do_xcom_push {
-                match task.llm {
-                    Some(_) => push_decision(services, outcome.model_name.as_deref()).await?,
-                    None => push_metadata(services, &outcome, &used).await?,
-                }
+            let model_name = outcome.model_name.as_deref();
+            let result = answer_xcom(answer, attempt.task.do_xcom_push);
+            if let Some(question) = &task.llm {
+                let answer = result.as_ref().unwrap_or(&Value::Null);
+                decision::record(attempt, question, &rendered, model_name, answer).await?;
+            } else if attempt.task.do_xcom_push {
+                push_metadata(services, &outcome, &used).await?;
             }
             if let Some(history) = &history {
                 let all = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
@@ -150,7 +146,10 @@ pub async fn run(
                 log_cumulated(logger, &outcome.usage);
                 budget.clear().await;
             }
-            answer_xcom(answer, attempt.task.do_xcom_push)
+            match &task.llm {
+                Some(question) => decision::act(attempt, question, &rendered, result?).await,
+                None => result,
+            }
         }
         Err(error) if task.llm.is_some() => Err(Failure::of_agent(error)),
         Err(error) => {
@@ -210,8 +209,14 @@ async fn output_spec(
         ));
     };
     let context = attempt.dag_code_context(rendered);
+    let branches = match &task.llm {
+        Some(question) if question.branch.is_some() => {
+            json!({ "branches": rendered.field("branches") })
+        }
+        _ => json!({}),
+    };
     PythonOutput::new(interpreter, context, handle, task.serialize_output)
-        .spec()
+        .spec(&branches)
         .await
 }
 
@@ -462,26 +467,7 @@ async fn push_metadata(
     Ok(())
 }
 
-/// What `LLMOperator` says of its answer: nobody but the model has decided on it.
-async fn push_decision(services: &Services, model_name: Option<&str>) -> Result<(), Failure> {
-    if let Some(name) = model_name {
-        push(services, MODEL_NAME_KEY, name.into()).await?;
-    }
-    let decision = json!({
-        "model": model_name,
-        "proposed": null,
-        "action": null,
-        "confidence": {},
-        "probabilities": {},
-        "min_confidence": null,
-        "review": null,
-        "decided_by": "model",
-        "policy": { "min_confidence": null, "on_uncertain": "review", "branches": null },
-    });
-    push(services, "decision", decision).await
-}
-
-async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failure> {
+pub(super) async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failure> {
     let pushed = services.request(services.set_xcom(key, value, None)).await;
     pushed.map(drop).map_err(|error| {
         Failure::new(

@@ -577,6 +577,10 @@ fn agent_argument<'a>(agent: &'a AgentTask, field: &str) -> Option<&'a Argument>
         "message_history" => Some(&agent.message_history),
         "usage_limits" => Some(&agent.usage_limits),
         "model_settings" => agent.llm.as_ref().map(|llm| &llm.model_settings),
+        "branches" => {
+            let branch = agent.llm.as_ref().and_then(|llm| llm.branch.as_ref());
+            branch.map(|branch| &branch.descriptions)
+        }
         other => agent
             .prompt_function
             .as_ref()

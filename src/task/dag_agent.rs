@@ -130,7 +130,7 @@ async fn run(
     let output = match request.output {
         Some(handle) => {
             PythonOutput::new(interpreter, context, handle, false)
-                .spec()
+                .spec(&json!({}))
                 .await?
         }
         None => OutputSpec::default(),

@@ -82,6 +82,25 @@ pub async fn execute(attempt: &Attempt, rendered: &Rendered) -> Result<Value, Fa
         .map_err(|error| Failure::of_python(&error))
 }
 
+/// Follows the downstream tasks that a model has chosen, and skips the others; `choice` is in XCom wire form.
+///
+/// # Errors
+/// `DownstreamTasksSkipped`, when there is something to skip.
+pub async fn branch(
+    attempt: &Attempt,
+    rendered: &Rendered,
+    choice: &Value,
+) -> Result<Value, Failure> {
+    step(
+        attempt,
+        "branch",
+        Some(rendered),
+        json!({ "choice": choice }),
+    )
+    .await
+    .map_err(|error| Failure::of_python(&error))
+}
+
 /// After work that was not done in the interpreter: `post_execute`.
 ///
 /// # Errors

@@ -12,6 +12,7 @@
 //! | `dag_agent`, `agent_runs` | agents that Dag code builds and runs |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
+//! | `decision` | what becomes of the answer to `LLMOperator` and `LLMBranchOperator` |
 
 pub mod agent_model;
 mod agent_runs;
@@ -22,6 +23,7 @@ pub mod comms;
 pub mod context;
 mod dag_agent;
 pub mod dag_code;
+mod decision;
 pub mod failure;
 pub mod host;
 pub mod log;

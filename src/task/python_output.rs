@@ -41,14 +41,14 @@ impl PythonOutput {
         }
     }
 
-    /// What an agent is to be told of it.
+    /// What an agent is to be told of it. `known` are arguments of the task that it depends on, beside its object.
     ///
     /// # Errors
     /// A type that no answer can have.
-    pub(super) async fn spec(mut self) -> Result<OutputSpec, Failure> {
+    pub(super) async fn spec(mut self, known: &Value) -> Result<OutputSpec, Failure> {
         let described = self
             .interpreter
-            .output(self.handle, "describe", &json!({}), &self.context)
+            .output(self.handle, "describe", known, &self.context)
             .await
             .map_err(|error| Failure::of_python(&error))?;
         let mut spec = read_spec(&described).ok_or_else(|| {

@@ -12,10 +12,11 @@ const AGENT_PARAMS: [&str; 5] = [
 ];
 
 /// Arguments of AI operators that are read from the Dag file once, so that no map index can have its own.
-pub(super) const NOT_MAPPABLE: [&str; 11] = [
+pub(super) const NOT_MAPPABLE: [&str; 12] = [
     "output_type",
     "serialize_output",
     "output_retries",
+    "allow_multiple_branches",
     "toolsets",
     "capabilities",
     "enable_tool_logging",

@@ -125,6 +125,10 @@ with DAG(dag_id="readme_table", schedule=None):
     def task_llm():
         return "Hello."
 
+    @task.llm_branch(llm_conn_id="llm")
+    def task_llm_branch():
+        return "Hello."
+
     @task.llm(llm_conn_id="llm", require_approval=True)
     def task_llm_approval():
         return "Hello."
@@ -133,6 +137,7 @@ with DAG(dag_id="readme_table", schedule=None):
     plain_task()
     task_llm_approval()
     own_agent()
+    task_llm_branch() >> EmptyOperator(task_id="after_task_llm_branch")
     @task.sensor
     def sensor():
         return True
@@ -150,5 +155,7 @@ with DAG(dag_id="readme_table", schedule=None):
     LLMOperator(task_id="llm_approval", llm_conn_id="llm", prompt="Hello.", require_approval=True)
     policy = DecisionPolicy(min_confidence=0.5, on_uncertain="fail")
     LLMOperator(task_id="llm_policy", llm_conn_id="llm", prompt="Hello.", decision_policy=policy)
+    ask = LLMBranchOperator(task_id="llm_branch_approval", llm_conn_id="llm", prompt="Hello.", require_approval=True)
+    ask >> EmptyOperator(task_id="after_approval")
     LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")
     LLMBranchOperator(task_id="llm_branch", llm_conn_id="llm", prompt="Hello.") >> EmptyOperator(task_id="after")

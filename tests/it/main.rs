@@ -18,6 +18,7 @@ mod databases;
 mod datafusion;
 mod datafusion_stores;
 mod iceberg;
+mod llm_tasks;
 mod local_run;
 mod mcp;
 mod native_hooks;

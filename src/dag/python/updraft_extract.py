@@ -202,8 +202,8 @@ def _kind(task, cls):
     settings = _Settings(task)
     if kind == "agent":
         return {"agent": _agent(settings)}
-    if kind == "llm":
-        return _llm(settings)
+    if kind in ("llm", "llm_branch"):
+        return _llm(settings, task if kind == "llm_branch" else None)
     if kind == "python":
         return _python(settings, cls)
     if kind == "empty":
@@ -285,14 +285,27 @@ def _agent(settings):
     }
 
 
-def _llm(settings):
-    """One question without tools: an agent that has none."""
+def _llm(settings, branching=None):
+    """One question without tools: an agent that has none. `branching` is the task whose branches the model chooses."""
     if settings.require_approval:
         return {"unsupported": {"reason": "require_approval=True asks a person, which is not done natively yet"}}
     if settings.decision_policy is not None:
         return {"unsupported": {"reason": "its decision_policy is not acted on natively yet"}}
     question = {"model_settings": argument(settings.model_settings), "output_retries": argument(settings.output_retries)}
-    return {"agent": {**_agent(settings), "llm": question}}
+    agent = _agent(settings)
+    if branching is not None:
+        from updraft_output import BranchChoice
+
+        question["branch"] = {"descriptions": _descriptions(settings.branches)}
+        choice = BranchChoice(branching, bool(settings.allow_multiple_branches))
+        agent["output_type"] = {"python": {"handle": keep(choice), "name": "DownstreamTasks"}}
+    return {"agent": {**agent, "llm": question}}
+
+
+def _descriptions(branches):
+    if not isinstance(branches, dict):
+        return argument(branches)
+    return {str(name): argument(getattr(option, "description", option)) for name, option in branches.items()}
 
 
 def _usage_limits(limits):

@@ -20,10 +20,44 @@ _specs = {}
 
 def operate(handle, operation, payload):
     """Describes an output type, or validates an answer by it."""
+    if operation == "describe" and payload:
+        # The choice of a branch: it depends on arguments that are rendered by now.
+        _specs[handle] = updraft_values.kept(handle).spec(**payload)
     spec = _specs.get(handle)
     if spec is None:
         spec = _specs[handle] = _Spec(updraft_values.kept(handle))
     return spec.describe() if operation == "describe" else spec.validate(**payload)
+
+
+class BranchChoice:
+    """In place of an `output_type`: one downstream task of `task`, or a list of them."""
+
+    def __init__(self, task, several):
+        self._task = task
+        self._several = several
+
+    def spec(self, branches):
+        """The choice, with what the model is told of the tasks; `branches` is in XCom wire form."""
+        from typing import Literal
+
+        branches = updraft_values.decode(branches) or {}
+        told = {name: getattr(option, "description", option) for name, option in branches.items()}
+        ids = sorted(self._task.downstream_task_ids)
+        if not ids:
+            raise ValueError(f"no task comes after {self._task.task_id!r}, so that a model has nothing to choose from")
+        unknown = sorted(set(told) - set(ids))
+        if unknown:
+            raise ValueError(f"branches names {unknown}, which don't come directly after {self._task.task_id!r}: {ids} do")
+        choice = Literal[tuple(ids)]
+        spec = _Spec(list[choice] if self._several else choice)
+        if any(told.values()):
+            options = [{"const": name, "description": told[name]} if told.get(name) else {"const": name} for name in ids]
+            schema = {"anyOf": options, "type": "string"}
+        else:
+            schema = {"enum": ids, "type": "string"}
+        for wrapped in (spec.reader.schema, spec.tool_data[0]["schema"]):
+            wrapped["properties"]["response"] = {"items": schema, "type": "array"} if self._several else schema
+        return spec
 
 
 class _Spec:

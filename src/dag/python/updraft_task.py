@@ -122,6 +122,17 @@ def execute(request):
     return updraft_values.encode(result) if operator.do_xcom_push else None
 
 
+def branch(request):
+    """Follows the downstream tasks that a model has chosen."""
+    from airflow.sdk.definitions.context import set_current_context
+
+    context = _context(request)
+    operator = _operator(context, request)
+    with set_current_context(context):
+        result = operator.do_branch(context, updraft_values.decode(request["choice"]))
+    return updraft_values.encode(result) if operator.do_xcom_push else None
+
+
 def _export(context, logical_date):
     """Puts what Airflow's task runner tells operators into `os.environ`."""
     import os

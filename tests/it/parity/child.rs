@@ -1,5 +1,6 @@
 //! Runs a scenario's Dag file with `updraft run`, as a person would.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub struct Run {
     pub xcoms: Map<String, Value>,
     pub error: Option<String>,
+    /// Tasks that were skipped.
+    pub skipped: BTreeSet<String>,
     /// Messages of operators, hooks and toolsets, from INFO on.
     pub log: Vec<String>,
 }
@@ -66,6 +69,7 @@ pub fn run(scenario: &Scenario, folder: &Path, connections: Vec<(String, String)
         .iter()
         .find(|task| task["task_id"] == "ask")
         .unwrap_or_else(|| panic!("{}: the task did not run: {said}", scenario.name));
+    let skipped = tasks.iter().filter(|task| task["state"] == "skipped");
     let log = task["log"]
         .as_array()
         .into_iter()
@@ -74,6 +78,9 @@ pub fn run(scenario: &Scenario, folder: &Path, connections: Vec<(String, String)
     Run {
         xcoms: task["xcoms"].as_object().cloned().unwrap_or_default(),
         error: task["error"].as_str().map(str::to_owned),
+        skipped: skipped
+            .filter_map(|task| task["task_id"].as_str().map(str::to_owned))
+            .collect(),
         log: log
             .map(|record| record["event"].as_str().unwrap_or_default().to_owned())
             .collect(),

@@ -1,5 +1,6 @@
 //! What counts as the same; the rules are in `tests/corpus/parity/README.md`.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -11,6 +12,7 @@ pub struct Observed {
     pub fallback_requests: Vec<Value>,
     pub xcoms: Map<String, Value>,
     pub error: Option<String>,
+    pub skipped: BTreeSet<String>,
     pub log: Vec<String>,
 }
 
@@ -28,6 +30,8 @@ static PARSER: LazyLock<Regex> = LazyLock::new(|| {
     )
     .unwrap()
 });
+
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new("'[^']*'").unwrap());
 
 /// Classes of errors whose texts are Python's own, or hold a dump.
 const PYTHONS_OWN: [&str; 4] = [
@@ -96,13 +100,25 @@ pub fn differences(recorded: &Value, observed: &Observed, renders: bool) -> Vec<
         (expected, error) => out.push(format!("error: {error:?} instead of {expected:?}")),
     }
 
+    let skipped: BTreeSet<String> = list(&result["skipped"])
+        .iter()
+        .filter_map(|task| task[0].as_str().map(str::to_owned))
+        .collect();
+    if skipped != observed.skipped {
+        out.push(format!(
+            "skipped: {:?} instead of {skipped:?}",
+            observed.skipped
+        ));
+    }
+
     let kept = |line: &String| {
         !line.starts_with("Using explicit credentials")
             && (renders || !line.starts_with("Rendered toolset "))
     };
     let normal = |line: &String| {
+        let line = in_one_order(line);
         PARSER
-            .replace_all(&DURATION.replace_all(line, "0.00s"), "<parser>$1")
+            .replace_all(&DURATION.replace_all(&line, "0.00s"), "<parser>$1")
             .into_owned()
     };
     let mut expected: Vec<String> = list(&recorded["log"])
@@ -131,6 +147,18 @@ pub fn differences(recorded: &Value, observed: &Observed, renders: bool) -> Vec<
         }
     }
     out
+}
+
+/// The lines of a branch name the items of sets, whose order is Python's own.
+fn in_one_order(line: &str) -> String {
+    let Some(said) = ["Following branch ", "Skipping tasks "]
+        .iter()
+        .find(|said| line.starts_with(**said))
+    else {
+        return line.to_owned();
+    };
+    let ids: BTreeSet<&str> = QUOTED.find_iter(line).map(|id| id.as_str()).collect();
+    format!("{said}{ids:?}")
 }
 
 /// Several calls in one turn of tools that are not barriers to each other: their lines come in any order.

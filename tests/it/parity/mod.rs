@@ -125,6 +125,7 @@ fn play(scenario: &Scenario) -> Vec<String> {
             _ => Map::new(),
         },
         error: run.error,
+        skipped: run.skipped,
         log: run.log,
     };
     let recorded = restore(scenario.recorded.clone());

@@ -62,10 +62,17 @@ impl Scenario {
             Some(rest) => (FUTURE, rest),
             None => ("", module),
         };
+        let mut downstream = String::new();
+        if let Some(ids) = python["downstream_task_ids"].as_array() {
+            classes.push("EmptyOperator".to_owned());
+            for id in ids {
+                downstream.push_str(&format!("    ask >> EmptyOperator(task_id={id})\n"));
+            }
+        }
         let imports: String = classes.iter().map(|class| import_of(class)).collect();
         format!(
-            "{future}from airflow.sdk import DAG\n{imports}\n{module}\n\nwith DAG(dag_id=\"parity\"):\n    {}(\n        \
-             task_id=\"ask\",\n{arguments}    )\n",
+            "{future}from airflow.sdk import DAG\n{imports}\n{module}\n\nwith DAG(dag_id=\"parity\"):\n    ask = {}(\n        \
+             task_id=\"ask\",\n{arguments}    )\n{downstream}",
             classes[0]
         )
     }
@@ -230,6 +237,8 @@ fn expression(value: &Value, classes: &mut Vec<String>) -> String {
 fn import_of(class: &str) -> String {
     let module = match class {
         "AgentOperator" => "airflow.providers.common.ai.operators.agent",
+        "EmptyOperator" => "airflow.providers.standard.operators.empty",
+        "LLMBranchOperator" => "airflow.providers.common.ai.operators.llm_branch",
         "LLMOperator" => "airflow.providers.common.ai.operators.llm",
         "SQLToolset" => "airflow.providers.common.ai.toolsets.sql",
         "HookToolset" => "airflow.providers.common.ai.toolsets.hook",
