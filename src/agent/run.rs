@@ -18,31 +18,13 @@ use super::model::{Model, RequestParameters};
 use super::output::{EndStrategy, Output, OutputError, OutputSpec, TextOutput};
 use super::render::is_arguments_object;
 use super::spans::{RunSpan, Telemetry};
-use super::tool_calls::{RetryCounts, Tools, Turn, TurnContext};
+use super::tool_calls::{Retries, RetryCounts, Tools, Turn, TurnContext};
 use super::toolset::Toolset;
 use super::usage::{RunUsage, UsageLimits};
 use crate::airflow::python_text::repr_str;
 
 /// How long toolsets may take to close when a run ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How often the model may correct itself: pydantic-ai's `retries`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// Failing turns per tool, for tools that have no budget of their own.
-    pub tools: u32,
-    /// Responses that are no answer, in the whole run; and failing turns per output tool.
-    pub output: u32,
-}
-
-impl Default for Retries {
-    fn default() -> Self {
-        Self {
-            tools: 1,
-            output: 1,
-        }
-    }
-}
 
 /// An agent: a model, what it may call, and the rules of a run.
 pub struct Agent {

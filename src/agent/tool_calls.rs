@@ -14,11 +14,28 @@ use super::events;
 use super::message::{RequestPart, RetryInfo, ToolCall, ToolOutcome, ToolReturn};
 use super::output::{EndStrategy, Output, OutputSpec, OutputTool};
 use super::render::tool_result_text;
-use super::run::Retries;
 use super::spans::{RunSpan, ToolAttempt, ToolSpan};
 use super::toolset::{ToolDefinition, ToolError, Toolset};
 use super::usage::RunUsage;
 use crate::airflow::python_text::repr_str;
+
+/// How often the model may correct itself: pydantic-ai's `retries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// Failing turns per tool, for tools that have no budget of their own.
+    pub tools: u32,
+    /// Responses that are no answer, in the whole run; and failing turns per output tool.
+    pub output: u32,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self {
+            tools: 1,
+            output: 1,
+        }
+    }
+}
 
 /// What stands in the history as the result of a call that was not made, or of an output tool.
 const FINAL_RESULT: &str = "Final result processed.";

@@ -7,9 +7,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent_runs::Chosen;
-use super::agent_task::{LOGGER, text_field};
 use super::attempt::{Attempt, Rendered};
 use super::failure::Failure;
+use super::loggers;
 use super::services::Services;
 use crate::agent::{AgentError, Model};
 use crate::control_plane::resolve::ResolveError;
@@ -87,17 +87,17 @@ async fn model(
         ModelChoiceError::Connection(error) => error.into(),
         other => Failure::of("ValueError", &other),
     };
-    if let Some(name) = text_field(rendered, NAME_FIELD)? {
+    if let Some(name) = rendered.text(NAME_FIELD)? {
         let (masker, environment) = (services.resolver.masker(), services.config.environment());
         return named(&name, masker, environment).map_err(unresolved);
     }
-    let Some(llm_conn_id) = text_field(rendered, "llm_conn_id")? else {
+    let Some(llm_conn_id) = rendered.text("llm_conn_id")? else {
         return Err(Failure::new(
             "ValueError",
             "llm_conn_id must be text, and is None",
         ));
     };
-    let model_id = text_field(rendered, "model_id")?;
+    let model_id = rendered.text("model_id")?;
     let environment = services.config.environment();
     if let Some(transcript) = environment.get(TRANSCRIPT_VARIABLE)
         && matches!(
@@ -106,7 +106,7 @@ async fn model(
         )
     {
         tracing::info!(
-            target: "airflow.task", logger = LOGGER,
+            target: "airflow.task", logger = loggers::AGENT,
             "Connection {llm_conn_id} is not defined: the scripted model answers from {}",
             from_here(Path::new(transcript)).display()
         );

@@ -11,11 +11,13 @@ use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::decision;
 use super::failure::Failure;
+use super::loggers;
 use super::python_output::{self, PythonOutput};
 use super::services::Services;
 use super::support;
 use super::toolsets;
 use super::usage_limits::usage_limits;
+use super::xcom_push::{MODEL_NAME_KEY, push_one};
 use crate::agent::history::{History, HistoryError};
 use crate::agent::message::UserContent;
 use crate::agent::pydantic_json::compact_json;
@@ -27,14 +29,9 @@ use crate::airflow::python_text::repr_str;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
 use crate::dag::definitions::{AgentTask, FunctionCall, LlmQuestion, OutputType, ToolsetSpec};
 
-/// The logger of the operator, under which an agent's lines stand in a task log.
-pub const LOGGER: &str =
-    "airflow.task.operators.airflow.providers.common.ai.operators.agent.AgentOperator";
-
 /// Where an agent's cumulated usage is kept, when the task has `usage_limits`.
 const USAGE_KEY: &str = "__commonai_usage__";
 const HISTORY_KEY: &str = "message_history";
-pub(super) const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
 
 macro_rules! say {
     ($logger:expr, $($argument:tt)*) => {
@@ -71,7 +68,7 @@ pub async fn run(
         dag_code::release_interpreter(attempt).await?;
     }
 
-    let logger = task.llm.as_ref().map_or(LOGGER, decision::logger);
+    let logger = task.llm.as_ref().map_or(loggers::AGENT, decision::logger);
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
     let budget = limits.as_ref().map(|_| Budget {
@@ -92,7 +89,7 @@ pub async fn run(
         name: params.name,
         model: chosen.model,
         toolsets: toolsets::build(attempt, &rendered, params.retries, task.enable_tool_logging)?,
-        instructions: text_field(&rendered, "system_prompt")?.unwrap_or_default(),
+        instructions: rendered.text("system_prompt")?.unwrap_or_default(),
         settings: params.settings,
         retries: params.retries,
         limits: limits.unwrap_or_default(),
@@ -140,7 +137,7 @@ pub async fn run(
             }
             if let Some(history) = &history {
                 let all = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
-                push(services, HISTORY_KEY, compact_json(&all).into()).await?;
+                push_one(services, HISTORY_KEY, compact_json(&all).into()).await?;
             }
             if let Some(budget) = &budget {
                 log_cumulated(logger, &outcome.usage);
@@ -163,7 +160,7 @@ pub async fn run(
                     if let Err(error) = services.request(services.set_xcom(key, value, None)).await
                     {
                         tracing::warn!(
-                            target: "airflow.task", logger = LOGGER,
+                            target: "airflow.task", logger = loggers::AGENT,
                             "Failed to push {key} XCom for the failed run: {error}"
                         );
                     }
@@ -319,20 +316,6 @@ pub(super) fn prompt(value: &Value) -> Result<UserContent, Failure> {
     }
 }
 
-pub(super) fn text_field(rendered: &Rendered, name: &str) -> Result<Option<String>, Failure> {
-    match rendered.field(name) {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        other => Err(Failure::new(
-            "TypeError",
-            format!(
-                "{name} must be text, and is {}",
-                super::arguments::python_repr(other)
-            ),
-        )),
-    }
-}
-
 /// What `agent_params` may hold here.
 pub(super) struct AgentParams {
     pub name: String,
@@ -462,19 +445,9 @@ async fn push_metadata(
     }
     let pushes = xcoms
         .into_iter()
-        .map(|(key, value)| push(services, key, value));
+        .map(|(key, value)| push_one(services, key, value));
     try_join_all(pushes).await?;
     Ok(())
-}
-
-pub(super) async fn push(services: &Services, key: &str, value: Value) -> Result<(), Failure> {
-    let pushed = services.request(services.set_xcom(key, value, None)).await;
-    pushed.map(drop).map_err(|error| {
-        Failure::new(
-            "airflow.sdk.exceptions.AirflowRuntimeError",
-            format!("XCom {key} could not be pushed: {error}"),
-        )
-    })
 }
 
 /// The conversation to go on with; `None` when the task keeps none.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Map, Value};
 
 use super::agent_runs::AgentRuns;
-use super::arguments::{ArgumentError, Resolver};
+use super::arguments::{ArgumentError, Resolver, python_repr};
 use super::context::{Context, params};
 use super::failure::Failure;
+use super::loggers;
 use super::mapping;
 use super::native_toolsets::NativeToolsets;
 use super::services::Services;
@@ -58,6 +59,21 @@ impl Rendered {
     #[must_use]
     pub fn field(&self, name: &str) -> &Value {
         self.fields.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// A field that is text, or `None`.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        match self.field(name) {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text.clone())),
+            other => Err(Failure::new(
+                "TypeError",
+                format!("{name} must be text, and is {}", python_repr(other)),
+            )),
+        }
     }
 }
 
@@ -453,7 +469,7 @@ fn rendered_conn_id(
     let rendered = rendered_text(name, argument, resolver)?;
     if !matches!(argument, Argument::String(before) if *before == rendered) {
         tracing::info!(
-            logger = super::agent_task::LOGGER,
+            logger = loggers::AGENT,
             "Rendered toolset {kind}-{rendered}"
         );
     }
@@ -480,7 +496,7 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                 rendered.conn_id = Argument::String(conn_id);
             }
             if rendered != *storage {
-                let logger = super::agent_task::LOGGER;
+                let logger = loggers::AGENT;
                 tracing::info!(logger, "Rendered toolset {}", rendered.id());
             }
             ToolsetSpec::ObjectStorage(rendered)
@@ -529,7 +545,7 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
                     && *before != value
                 {
                     *id = id.replace(before.as_str(), &value);
-                    tracing::info!(logger = super::agent_task::LOGGER, "Rendered toolset {id}");
+                    tracing::info!(logger = loggers::AGENT, "Rendered toolset {id}");
                 }
                 rendered.push((name.clone(), Argument::String(value)));
             }

@@ -3,24 +3,19 @@
 
 use serde_json::{Value, json};
 
-use super::agent_task::{MODEL_NAME_KEY, push};
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::failure::Failure;
+use super::loggers;
+use super::xcom_push::{MODEL_NAME_KEY, push_one};
 use crate::dag::definitions::LlmQuestion;
 
 const DECISION_KEY: &str = "decision";
 
-/// The loggers of the two operators, under which their lines stand in a task log.
-const LLM_LOGGER: &str =
-    "airflow.task.operators.airflow.providers.common.ai.operators.llm.LLMOperator";
-const BRANCH_LOGGER: &str =
-    "airflow.task.operators.airflow.providers.common.ai.operators.llm_branch.LLMBranchOperator";
-
 pub(super) fn logger(question: &LlmQuestion) -> &'static str {
     match question.branch {
-        Some(_) => BRANCH_LOGGER,
-        None => LLM_LOGGER,
+        Some(_) => loggers::LLM_BRANCH,
+        None => loggers::LLM,
     }
 }
 
@@ -47,7 +42,7 @@ pub(super) async fn record(
         return Ok(());
     }
     if let Some(name) = model_name.filter(|_| !is_branch) {
-        push(&attempt.services, MODEL_NAME_KEY, name.into()).await?;
+        push_one(&attempt.services, MODEL_NAME_KEY, name.into()).await?;
     }
     let chosen = if is_branch { answer } else { &Value::Null };
     let mut decision = json!({
@@ -64,7 +59,8 @@ pub(super) async fn record(
     if let (true, Value::Object(decision)) = (is_branch, &mut decision) {
         decision.insert("descriptions".to_owned(), descriptions(rendered));
     }
-    push(&attempt.services, DECISION_KEY, decision).await
+    push_one(&attempt.services, DECISION_KEY, decision).await?;
+    Ok(())
 }
 
 /// What the Dag author says of the branches; `null` when that is nothing.

@@ -10,6 +10,7 @@
 //! | `outcome` | runs the task and says what became of it |
 //! | `agent_task`, `agent_model` | the kind of task that is not Python, and the model it asks |
 //! | `dag_agent`, `agent_runs` | agents that Dag code builds and runs |
+//! | `loggers` | the Python loggers that lines stand under |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
 //! | `decision` | what becomes of the answer to `LLMOperator` and `LLMBranchOperator` |
@@ -27,6 +28,7 @@ mod decision;
 pub mod failure;
 pub mod host;
 pub mod log;
+pub mod loggers;
 pub mod mapping;
 mod native_hooks;
 mod native_toolsets;

@@ -13,6 +13,7 @@ use super::attempt::{Attempt, Rendered};
 use super::dag_code::{self, RetryDecision};
 use super::failure::{Failure, Meaning};
 use super::log::{LogLevel, TaskLogger};
+use super::loggers;
 use super::rendered_fields::rendered_field;
 use super::xcom_push;
 use crate::agent;
@@ -442,7 +443,7 @@ async fn run_kind(
     match stop {
         Stop::Killed if is_agent => {
             tracing::info!(
-                target: "airflow.task", logger = agent_task::LOGGER,
+                target: "airflow.task", logger = loggers::AGENT,
                 "Task killed, cancelling in-flight agent run"
             );
         }

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use super::loggers;
 use super::native_hooks;
 use super::native_toolsets::NativeToolsets;
 use super::python_toolset::PythonSide;
 use super::services::Services;
-use super::toolsets::{Builder, DagCode, TOOL_LOGGER};
+use super::toolsets::{Builder, DagCode};
 use crate::agent::{ToolDefinition, ToolError, Toolset};
 use crate::airflow::config::Config;
 use crate::airflow::execution::TaskInstance;
@@ -143,7 +144,7 @@ pub fn load(
                 .toolset(spec)
                 .map_err(|failure| wrong(failure.message))?;
             let masked = MaskingToolset::new(made, masker.clone());
-            Ok(Arc::new(LoggingToolset::new(Arc::new(masked), TOOL_LOGGER)) as Arc<dyn Toolset>)
+            Ok(Arc::new(LoggingToolset::new(Arc::new(masked), loggers::TOOLS)) as Arc<dyn Toolset>)
         })
         .collect::<Result<_, ServedError>>()?;
     let entries = file.get("toolsets").and_then(Value::as_array);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::agent_task::LOGGER;
 use super::attempt::{Attempt, Rendered};
 use super::failure::Failure;
+use super::loggers;
 use super::native_toolsets::{Given, NativeToolsets};
 use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
 use super::services::Services;
@@ -37,9 +37,6 @@ use crate::toolset::prefixed::PrefixedToolset;
 use crate::toolset::renamed::RenamedToolset;
 use crate::toolset::skills::{AgentSkillsToolset, GitSkills, SkillSource, SkillsToolsetConfig};
 use crate::toolset::sql::{SqlToolset, SqlToolsetConfig};
-
-/// The logger of a `LoggingToolset` that was given none.
-pub(super) const TOOL_LOGGER: &str = "airflow.providers.common.ai.toolsets.logging";
 
 /// Connections for toolsets.
 pub struct Connections(pub Resolver);
@@ -127,7 +124,7 @@ fn make(
                 attempt.services.resolver.masker().clone(),
             ));
             Ok(if logging {
-                Arc::new(LoggingToolset::new(toolset, LOGGER))
+                Arc::new(LoggingToolset::new(toolset, loggers::AGENT))
             } else {
                 toolset
             })
@@ -256,7 +253,7 @@ impl Builder {
                 Arc::new(CombinedToolset::new(toolsets.collect::<Result<_, _>>()?))
             }
             ToolsetSpec::Logging { logger, wrapped } => {
-                let logger = logger.as_deref().unwrap_or(TOOL_LOGGER);
+                let logger = logger.as_deref().unwrap_or(loggers::TOOLS);
                 // A log shows no secret; what goes on from here is masked further out.
                 let wrapped = MaskingToolset::new(self.toolset(wrapped)?, masker);
                 Arc::new(LoggingToolset::new(Arc::new(wrapped), logger))

@@ -45,6 +45,25 @@ impl PushError {
     }
 }
 
+/// The model that answered an agent; Airflow's interface shows it.
+pub(super) const MODEL_NAME_KEY: &str = "__AIRFLOW__COMMON_AI_MODEL_NAME__";
+
+/// Pushes one value, in wire form.
+///
+/// # Errors
+/// The server refuses it.
+pub(super) async fn push_one(
+    services: &Services,
+    key: &str,
+    value: Value,
+) -> Result<(), PushError> {
+    let pushed = services.request(services.set_xcom(key, value, None)).await;
+    pushed.map(drop).map_err(|source| PushError::Refused {
+        key: key.to_owned(),
+        source,
+    })
+}
+
 /// The requests that push a result, in order. The value is in wire form.
 ///
 /// # Errors

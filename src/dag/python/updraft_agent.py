@@ -49,6 +49,7 @@ def run(
     import uuid
 
     from pydantic_ai.exceptions import UserError
+    from pydantic_ai.messages import to_data
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.usage import RunUsage
 
@@ -60,7 +61,7 @@ def run(
     run_id = run_id or str(uuid.uuid4())
     usage = RunUsage() if usage is None else usage
     ctx = _contexts[run_id] = _run_context(agent, chosen, prompt, deps, usage, usage_limits, run_id, metadata)
-    past = messages_data(history or ())
+    past = to_data(history or ())
     try:
         answer = _ask(
             {
@@ -183,9 +184,9 @@ def _model(model):
         return {"model": model}
     described = getattr(type(model), "_updraft_model", None)
     if described is None:
-        from pydantic_ai.agent import _refused
+        from updraft_unavailable import refuse
 
-        _refused(f"a model of the class {type(model).__name__}")
+        refuse(f"a model of the class {type(model).__name__}")
     return described(model)
 
 
@@ -196,9 +197,9 @@ def _prompt(prompt):
     for part in prompt:
         text = getattr(part, "content", part) if type(part).__name__ == "TextContent" else part
         if not isinstance(text, str):
-            from pydantic_ai.agent import _refused
+            from updraft_unavailable import refuse
 
-            _refused(f"a prompt with a {type(part).__name__}")
+            refuse(f"a prompt with a {type(part).__name__}")
         parts.append(text)
     return parts
 
@@ -282,67 +283,3 @@ _COUNTS = ("requests", "tool_calls", "input_tokens", "cache_write_tokens", "cach
 
 def _usage_data(usage):
     return {name: getattr(usage, name) for name in _COUNTS}
-
-
-# Messages ----------------------------------------------------------------------------------------
-
-
-def messages(data):
-    """Messages of their JSON data."""
-    import pydantic_ai.messages as home
-
-    return [_message(home, message) for message in data]
-
-
-def _message(home, data):
-    cls = home.ModelResponse if data.get("kind") == "response" else home.ModelRequest
-    fields = _fields(cls, data)
-    fields["parts"] = [_part(home, part) for part in data.get("parts", ())]
-    if cls is home.ModelResponse and isinstance(data.get("usage"), dict):
-        from pydantic_ai.usage import RequestUsage
-
-        known = RequestUsage()
-        usage = {name: value for name, value in data["usage"].items() if hasattr(known, name) and name != "total_tokens"}
-        fields["usage"] = RequestUsage(**usage)
-    return cls(**fields)
-
-
-def _part(home, data):
-    kind = data.get("part_kind")
-    cls = home.PARTS.get(kind)
-    if cls is None:
-        raise NotImplementedError(f"a message part of the kind {kind!r} can't be read natively")
-    fields = _fields(cls, data)
-    if isinstance(fields.get("retry"), dict):
-        fields["retry"] = home.RetryInfo(**_fields(home.RetryInfo, fields["retry"]))
-    return cls(**fields)
-
-
-def _fields(cls, data):
-    known = {**cls._positional, **cls._keyword}
-    fields = {name: value for name, value in data.items() if name in known}
-    if isinstance(fields.get("timestamp"), str):
-        import datetime
-
-        fields["timestamp"] = datetime.datetime.fromisoformat(fields["timestamp"].replace("Z", "+00:00"))
-    return fields
-
-
-def messages_data(messages):
-    """The JSON data of messages, or of JSON data."""
-    return [_data(message) for message in messages]
-
-
-def _data(value):
-    if isinstance(value, dict):
-        return {name: _data(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_data(item) for item in value]
-    if hasattr(value, "isoformat"):
-        text = value.isoformat()
-        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
-    if hasattr(type(value), "_positional"):
-        return {name: _data(getattr(value, name)) for name in value._names()}
-    if type(value).__name__ in ("RequestUsage", "RunUsage"):
-        return {name: _data(item) for name, item in vars(value).items()}
-    return value

@@ -31,6 +31,17 @@ class NotHereError(RuntimeError):
     """Something was asked for that only a Python worker does: another try does no better."""
 
 
+def refuse(what):
+    """Raises NotHereError for something that a stand-in takes in Python and can't do here, with its place in the Dag."""
+    from updraft_source import user_location
+
+    where = user_location()
+    raise NotHereError(
+        f"{what} is not supported natively ({where['file']}:{where['line']}): leave it out, or send this task to a "
+        "queue that a Python worker serves"
+    )
+
+
 def error(module, name):
     """The error to raise when `name` of `module` is needed."""
     root = module

@@ -1,5 +1,7 @@
 """`Agent`: a model with tools, as Dag files build one. The worker runs it; its functions run here."""
 
+from updraft_unavailable import refuse
+
 # What an agent of pydantic-ai takes and the worker has nothing for, with the values that ask for nothing.
 _NOT_HERE = {
     "capabilities": (None, (), []),
@@ -17,17 +19,6 @@ _NOT_IN_A_RUN = (
     "timeout",
     "workspace",
 )
-
-
-def _refused(what):
-    from updraft_source import user_location
-    from updraft_unavailable import NotHereError
-
-    where = user_location()
-    raise NotHereError(
-        f"{what} is not supported natively ({where['file']}:{where['line']}): leave it out, or send this task to a "
-        "queue that a Python worker serves"
-    )
 
 
 class Agent:
@@ -96,7 +87,7 @@ class Agent:
             if name in ("$schema",) or value in (None, [], {}):
                 continue
             if name not in ("model", "name", "description", "instructions", "model_settings", "retries", "end_strategy"):
-                _refused(f"{name!r} of an agent's spec")
+                refuse(f"{name!r} of an agent's spec")
             made[name] = value
         both = [*_listed(made.get("instructions")), *_listed(kwargs.pop("instructions", None))]
         settings = {**(made.get("model_settings") or {}), **(kwargs.pop("model_settings", None) or {})}
@@ -128,7 +119,7 @@ class Agent:
     def system_prompt(self, func=None, /, *, dynamic=False):
         """A decorator for a function that adds to the system prompt of a conversation's first run."""
         if dynamic:
-            _refused("system_prompt(dynamic=True)")
+            refuse("system_prompt(dynamic=True)")
         return _decorator(func, self._system_prompts.append)
 
     def output_validator(self, func=None, /):
@@ -162,9 +153,9 @@ class Agent:
             if name not in _NOT_IN_A_RUN:
                 raise TypeError(f"AbstractAgent.run_sync() got an unexpected keyword argument {name!r}")
             if value is not None:
-                _refused(f"{name}= of a run")
+                refuse(f"{name}= of a run")
         if self._not_here:
-            _refused(f"{self._not_here[0]}= of an Agent")
+            refuse(f"{self._not_here[0]}= of an Agent")
         if infer_name and self.name is None:
             self.name = updraft_agent.name_of(self)
         return updraft_agent.run(
@@ -191,13 +182,13 @@ class Agent:
 
     def run_stream(self, *args, **kwargs):
         """Not available."""
-        _refused("a run whose answer is streamed")
+        refuse("a run whose answer is streamed")
 
     run_stream_sync = run_stream_events = run_stream
 
     def iter(self, *args, **kwargs):
         """Not available."""
-        _refused("a run that is stepped through")
+        refuse("a run that is stepped through")
 
 
 def _listed(given):

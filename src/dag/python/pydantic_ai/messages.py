@@ -222,39 +222,86 @@ PARTS = {
 }
 
 
+def from_data(data):
+    """Messages of their JSON data."""
+    return [_message(message) for message in data]
+
+
+def _message(data):
+    cls = ModelResponse if data.get("kind") == "response" else ModelRequest
+    fields = _fields(cls, data)
+    fields["parts"] = [_part(part) for part in data.get("parts", ())]
+    if cls is ModelResponse and isinstance(data.get("usage"), dict):
+        from pydantic_ai.usage import RequestUsage
+
+        known = vars(RequestUsage())
+        fields["usage"] = RequestUsage(**{name: value for name, value in data["usage"].items() if name in known})
+    return cls(**fields)
+
+
+def _part(data):
+    kind = data.get("part_kind")
+    cls = PARTS.get(kind)
+    if cls is None:
+        raise NotImplementedError(f"a message part of the kind {kind!r} can't be read natively")
+    fields = _fields(cls, data)
+    if isinstance(fields.get("retry"), dict):
+        fields["retry"] = RetryInfo(**_fields(RetryInfo, fields["retry"]))
+    return cls(**fields)
+
+
+def _fields(cls, data):
+    known = {**cls._positional, **cls._keyword}
+    fields = {name: value for name, value in data.items() if name in known}
+    if isinstance(fields.get("timestamp"), str):
+        import datetime
+
+        fields["timestamp"] = datetime.datetime.fromisoformat(fields["timestamp"].replace("Z", "+00:00"))
+    return fields
+
+
+def to_data(value):
+    """The JSON data of messages, of what is in them, or of such data."""
+    if isinstance(value, dict):
+        return {name: to_data(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_data(item) for item in value]
+    if hasattr(value, "isoformat"):
+        text = value.isoformat()
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if isinstance(value, Record):
+        return {name: to_data(getattr(value, name)) for name in value._names()}
+    if type(value).__name__ in ("RequestUsage", "RunUsage"):
+        return {name: to_data(item) for name, item in vars(value).items()}
+    return value
+
+
 class _MessagesAdapter:
     """Reads and writes lists of messages."""
 
     @staticmethod
     def validate_python(messages, **kwargs):
         """The messages of plain data, or of messages."""
-        from updraft_agent import messages as made
-        from updraft_agent import messages_data
-
-        return made(messages_data(messages))
+        return from_data(to_data(messages))
 
     @staticmethod
     def validate_json(text, **kwargs):
         """The messages of JSON."""
-        from updraft_agent import messages
         from updraft_values import from_json
 
-        return messages(from_json(text if isinstance(text, str) else bytes(text).decode()))
+        return from_data(from_json(text if isinstance(text, str) else bytes(text).decode()))
 
     @staticmethod
     def dump_python(messages, **kwargs):
         """The messages as plain data."""
-        from updraft_agent import messages_data
-
-        return messages_data(messages)
+        return to_data(messages)
 
     @staticmethod
     def dump_json(messages, **kwargs):
         """The messages as JSON, in bytes."""
-        from updraft_agent import messages_data
         from updraft_values import to_json
 
-        return to_json(messages_data(messages)).encode()
+        return to_json(to_data(messages)).encode()
 
 
 ModelMessagesTypeAdapter = _MessagesAdapter()

@@ -23,9 +23,9 @@ class AgentRunResult:
     def all_messages(self):
         """The conversation, earlier runs of it included."""
         if self._messages is None:
-            from updraft_agent import messages
+            from pydantic_ai.messages import from_data
 
-            self._messages = messages(self._data)
+            self._messages = from_data(self._data)
         return self._messages
 
     def new_messages(self):
