@@ -38,7 +38,7 @@ class Worker:
         env: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
         without: Sequence[str] = (),
-        kind: str = KIND,
+        kind: str | None = None,
     ) -> None:
         self.airflow = airflow
         self.name = name
@@ -61,7 +61,7 @@ class Worker:
         }
         for variable in without:
             del self.env[variable]
-        if kind == "python":
+        if (kind or KIND) == "python":
             # Forked from the worker's event loop, pydantic-ai refuses to run: "This event loop is already running".
             self.env["AIRFLOW__CORE__EXECUTE_TASKS_NEW_PYTHON_INTERPRETER"] = "True"
             self.env["AIRFLOW__CORE__EXECUTOR"] = "airflow.providers.edge3.executors.EdgeExecutor"
