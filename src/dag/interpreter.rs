@@ -256,13 +256,8 @@ impl Interpreter {
         payload: &Value,
         context: &Value,
     ) -> Result<Value, PythonError> {
-        let arguments = vec![
-            Text::Number(handle.0),
-            Text::Text(operation.to_owned()),
-            Text::Text(payload.to_string()),
-            Text::Text(context.to_string()),
-        ];
-        self.ask("output", arguments).await
+        self.operate("output", handle, operation, payload, context)
+            .await
     }
 
     /// Does one thing with a toolset or a filter that stayed; `operation` and `payload` are those of
@@ -277,13 +272,25 @@ impl Interpreter {
         payload: &Value,
         context: &Value,
     ) -> Result<Value, PythonError> {
+        self.operate("toolset", handle, operation, payload, context)
+            .await
+    }
+
+    async fn operate(
+        &self,
+        function: &'static str,
+        handle: Handle,
+        operation: &str,
+        payload: &Value,
+        context: &Value,
+    ) -> Result<Value, PythonError> {
         let arguments = vec![
             Text::Number(handle.0),
             Text::Text(operation.to_owned()),
             Text::Text(payload.to_string()),
             Text::Text(context.to_string()),
         ];
-        self.ask("toolset", arguments).await
+        self.ask(function, arguments).await
     }
 
     /// Raises an exception, once, in the code that runs; nothing happens when none does.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pydantic_cases
-from harness.worker import updraft_binary
+from harness.local_run import xcoms_of_the_task
 
 DAG = """
 from airflow.sdk import dag, task
@@ -36,17 +34,7 @@ def in_a_task(folder: Path) -> dict[str, Any]:
     """What the stand-in makes of the cases."""
     (folder / "cases.py").write_text(DAG)
     shutil.copy(pydantic_cases.__file__, folder)
-    done = subprocess.run(
-        [updraft_binary(), "run", str(folder / "cases.py"), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "AIRFLOW_HOME": str(folder / "airflow")},
-    )
-    (task,) = json.loads(done.stdout)["tasks"]
-    assert task["error"] is None, task
-    found: dict[str, Any] = json.loads(task["xcoms"]["return_value"])
+    found: dict[str, Any] = json.loads(xcoms_of_the_task(folder / "cases.py")["return_value"])
     return found
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
-from harness.worker import updraft_binary
+from harness.local_run import xcoms_of_the_task
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -65,18 +63,10 @@ def continued(folder: Path, history: str) -> str:
     (folder / "stored.py").write_text(DAG)
     (folder / "history.txt").write_text(history)
     (folder / "stored.transcript.json").write_text(json.dumps({"turns": TURNS}))
-    done = subprocess.run(
-        [updraft_binary(), "run", str(folder / "stored.py"), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "AIRFLOW_HOME": str(folder / "airflow")},
-    )
-    (task,) = json.loads(done.stdout)["tasks"]
-    assert task["error"] is None, task
-    assert task["xcoms"]["return_value"]["__data__"] == {"name": "Aurora", "berth": 4}
-    return task["xcoms"]["message_history"]
+    xcoms = xcoms_of_the_task(folder / "stored.py")
+    assert xcoms["return_value"]["__data__"] == {"name": "Aurora", "berth": 4}
+    left: str = xcoms["message_history"]
+    return left
 
 
 def test_what_a_run_leaves_is_what_the_adapter_would_write(tmp_path: Path) -> None:
