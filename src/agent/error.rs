@@ -1,5 +1,6 @@
 //! Why a run failed.
 
+use super::durable::JournalError;
 use super::model::ModelError;
 use super::usage::UsageLimitExceeded;
 use crate::airflow::python_text::{repr_str, repr_value};
@@ -78,7 +79,34 @@ pub enum AgentError {
     /// right.
     #[error("{0}")]
     Tool(String),
+    /// The journal of a durable run can't be read, or can't hold what a step gave.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The run was cancelled from outside.
     #[error("The agent run was cancelled.")]
     Cancelled,
+}
+
+impl AgentError {
+    /// Did the model's answers fail the run, so that the same answers would fail it again?
+    #[must_use]
+    pub fn is_the_models_fault(&self) -> bool {
+        match self {
+            Self::ToolRetriesExceeded { .. }
+            | Self::OutputRetriesExceeded { .. }
+            | Self::DuplicateToolCallIds { .. }
+            | Self::OutputTokenLimitExceeded { .. }
+            | Self::IncompleteToolCall { .. }
+            | Self::IncompleteOutput { .. }
+            | Self::ContentFilter { .. }
+            | Self::Model(ModelError::UnexpectedBehavior(_)) => true,
+            Self::UsageLimitExceeded(_)
+            | Self::Model(_)
+            | Self::UnansweredCalls
+            | Self::ToolNameConflict { .. }
+            | Self::Tool(_)
+            | Self::Journal(_)
+            | Self::Cancelled => false,
+        }
+    }
 }

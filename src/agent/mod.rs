@@ -4,6 +4,7 @@
 pub mod arguments;
 pub mod binary_content;
 pub mod cost;
+pub mod durable;
 pub mod error;
 pub mod events;
 pub mod history;

@@ -47,6 +47,9 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// A response of an earlier attempt is taken in place of the next one. What answers from a list goes on in it.
+    fn is_replayed(&self) {}
+
     /// Asks for the next response.
     ///
     /// # Errors

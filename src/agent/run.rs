@@ -7,6 +7,7 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::durable::DurableRun;
 use super::error::AgentError;
 use super::events;
 use super::history::response_dump;
@@ -62,6 +63,8 @@ pub struct RunInput {
     pub cancel: CancellationToken,
     /// `None` when no spans are wanted.
     pub telemetry: Option<Telemetry>,
+    /// Records the run's steps, and replays those of earlier attempts. `None`: nothing is recorded.
+    pub durable: Option<Arc<DurableRun>>,
 }
 
 /// How a run ended. Usage and messages are there however it ended.
@@ -112,7 +115,9 @@ impl Agent {
             usage,
             cancel,
             telemetry,
+            durable,
         } = input;
+        let durable = durable.as_ref();
         let span = RunSpan::start(
             telemetry,
             &self.name,
@@ -133,15 +138,22 @@ impl Agent {
             output_retries: 0,
             turn: 0,
         };
-        let ids = Ids {
+        let context = RunContext {
             run_id: &run_id,
             conversation_id: &conversation_id,
+            span: &span,
+            durable,
         };
         let output = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(AgentError::Cancelled),
-            output = self.drive(first, &mut state, &span, ids) => output,
+            output = self.drive(first, &mut state, context) => output,
         };
+        match (durable, &output) {
+            (Some(run), Ok(_)) => run.succeed().await,
+            (Some(run), Err(error)) => run.fail(error.is_the_models_fault()).await,
+            (None, _) => {}
+        }
         self.close().await;
         span.end(&output, &state.messages, &state.usage.since(&before));
         let model_name = state
@@ -175,8 +187,7 @@ impl Agent {
         &self,
         first: Vec<RequestPart>,
         state: &mut State,
-        span: &RunSpan,
-        ids: Ids<'_>,
+        context: RunContext<'_>,
     ) -> Result<Output, AgentError> {
         if let Some(Message::Response(last)) = state.messages.last()
             && !Said::by(last).calls.is_empty()
@@ -192,21 +203,22 @@ impl Agent {
                 instructions: self.instruction_parts().await?,
                 timestamp: now(),
             }));
-            self.limits.check_before_request(&state.usage)?;
             state.turn += 1;
-            let response = self.ask(state, &tools, span).await?;
+            let (response, is_replayed) = self.ask(state, &tools, context).await?;
             state
                 .messages
                 .push(Message::Response(Box::new(response.clone())));
-            state.usage.requests += 1;
-            state.usage += &response.usage;
-            self.limits
-                .check_after_response(&state.usage, response.usage.input_tokens)?;
+            if !is_replayed {
+                state.usage.requests += 1;
+                state.usage += &response.usage;
+                self.limits
+                    .check_after_response(&state.usage, response.usage.input_tokens)?;
+            }
 
             let Said { text, calls } = Said::by(&response);
             if !calls.is_empty() {
                 let (parts, output) = self
-                    .run_calls(&response, &text, &calls, &tools, state, span)
+                    .run_calls(&response, &text, &calls, &tools, state, context)
                     .await?;
                 if let Some(output) = output {
                     // Without it the history would end with calls that nobody answered.
@@ -221,7 +233,7 @@ impl Agent {
                 continue;
             }
             if text.is_empty() {
-                self.refuse_hopeless(&response, ids)?;
+                self.refuse_hopeless(&response, context)?;
                 if self.output.allows_none {
                     return Ok(Output::Nothing);
                 }
@@ -250,22 +262,27 @@ impl Agent {
         calls: &[ToolCall],
         tools: &Tools<'_>,
         state: &mut State,
-        span: &RunSpan,
+        run: RunContext<'_>,
     ) -> Result<(Vec<RequestPart>, Option<Output>), AgentError> {
         let max_tokens = self.max_tokens();
         let context = TurnContext {
             tools,
             output: &self.output,
             retries: self.retries,
+            limits: &self.limits,
             turn: state.turn,
-            span,
+            span: run.span,
+            durable: run.durable,
             cut_off: is_cut_off(response).then_some(&max_tokens),
         };
         let functions = calls.iter().filter(|call| context.is_function(call));
         let functions = functions.count();
-        if functions > 0 {
-            self.limits
-                .check_before_tool_calls(&state.usage, functions as u64)?;
+        let mut counted = functions as u64;
+        if let Some(durable) = run.durable {
+            counted -= durable.replayable(counted).await?;
+        }
+        if counted > 0 {
+            self.limits.check_before_tool_calls(&state.usage, counted)?;
         }
         // Text that was asked for as JSON, and is it, was meant as the answer.
         let mut answer = None;
@@ -339,12 +356,13 @@ impl Agent {
         format!("Please {}.", ways.join(" or "))
     }
 
+    /// The next response, and whether it is an earlier attempt's, which counts against no limit.
     async fn ask(
         &self,
         state: &State,
         tools: &Tools<'_>,
-        span: &RunSpan,
-    ) -> Result<ModelResponse, AgentError> {
+        context: RunContext<'_>,
+    ) -> Result<(ModelResponse, bool), AgentError> {
         let output = &self.output;
         let parameters = RequestParameters {
             tools: tools.definitions(),
@@ -357,14 +375,30 @@ impl Agent {
             },
             settings: self.settings.clone(),
         };
-        events::model_request(state.turn, self.model.name());
-        let chat = span.chat(self.model.as_ref(), &state.messages, &parameters);
+        let (model, messages) = (self.model.as_ref(), &state.messages);
+        let step = match context.durable {
+            None => None,
+            Some(durable) => match durable.claim_model(model, messages, &parameters).await? {
+                (_, Some(response)) => {
+                    model.is_replayed();
+                    return Ok((response, true));
+                }
+                (step, None) => Some((durable, step)),
+            },
+        };
+        self.limits.check_before_request(&state.usage)?;
+        events::model_request(state.turn, model.name());
+        let chat = context.span.chat(model, messages, &parameters);
         let started = Instant::now();
-        let answer = self.model.request(&state.messages, &parameters).await;
+        let request = model.request(messages, &parameters);
+        let answer = match &step {
+            Some((durable, step)) => durable.request(step, request).await,
+            None => request.await,
+        };
         chat.end(&answer);
         let response = answer?;
         events::model_response(state.turn, &response, started.elapsed());
-        Ok(response)
+        Ok((response, false))
     }
 
     async fn open(&self) -> Result<(), AgentError> {
@@ -420,24 +454,31 @@ impl Agent {
     }
 
     /// An empty response that asking again would not improve.
-    fn refuse_hopeless(&self, response: &ModelResponse, ids: Ids<'_>) -> Result<(), AgentError> {
+    fn refuse_hopeless(
+        &self,
+        response: &ModelResponse,
+        context: RunContext<'_>,
+    ) -> Result<(), AgentError> {
         match response.finish_reason.as_deref() {
             Some("length") => Err(AgentError::OutputTokenLimitExceeded {
                 max_tokens: self.max_tokens(),
             }),
             Some("content_filter") => Err(AgentError::ContentFilter {
                 reasons: filter_reasons(&response.provider_details),
-                body: response_dump(response, ids.run_id, ids.conversation_id),
+                body: response_dump(response, context.run_id, context.conversation_id),
             }),
             _ => Ok(()),
         }
     }
 }
 
+/// What stays the same in the course of a run.
 #[derive(Clone, Copy)]
-struct Ids<'a> {
+struct RunContext<'a> {
     run_id: &'a str,
     conversation_id: &'a str,
+    span: &'a RunSpan,
+    durable: Option<&'a Arc<DurableRun>>,
 }
 
 /// What a response says.

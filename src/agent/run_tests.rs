@@ -223,6 +223,7 @@ fn input() -> RunInput {
         usage: RunUsage::default(),
         cancel: CancellationToken::new(),
         telemetry: None,
+        durable: None,
     }
 }
 

@@ -373,6 +373,7 @@ fn error_class(error: &AgentError) -> &'static str {
         AgentError::ContentFilter { .. } => "ContentFilterError",
         AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
         AgentError::Tool(_) => "Exception",
+        AgentError::Journal(_) => "DurableJournalError",
         AgentError::Cancelled => "CancelledError",
     }
 }

@@ -9,6 +9,7 @@ use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 
 use super::binary_content::ToolOutput;
+use super::durable::{DurableRun, Step};
 use super::error::AgentError;
 use super::events;
 use super::message::{RequestPart, RetryInfo, ToolCall, ToolOutcome, ToolReturn};
@@ -16,7 +17,7 @@ use super::output::{EndStrategy, Output, OutputSpec, OutputTool};
 use super::render::tool_result_text;
 use super::spans::{RunSpan, ToolAttempt, ToolSpan};
 use super::toolset::{ToolDefinition, ToolError, Toolset};
-use super::usage::RunUsage;
+use super::usage::{RunUsage, UsageLimits};
 use crate::airflow::python_text::repr_str;
 
 /// How often the model may correct itself: pydantic-ai's `retries`.
@@ -162,8 +163,10 @@ pub(super) struct TurnContext<'a> {
     pub(super) tools: &'a Tools<'a>,
     pub(super) output: &'a OutputSpec,
     pub(super) retries: Retries,
+    pub(super) limits: &'a UsageLimits,
     pub(super) turn: u64,
     pub(super) span: &'a RunSpan,
+    pub(super) durable: Option<&'a Arc<DurableRun>>,
     /// When the response was cut off within its last call: that, and not the call, is what is wrong with it. Inside:
     /// the setting that cut it.
     pub(super) cut_off: Option<&'a Option<String>>,
@@ -448,21 +451,28 @@ impl<'a> Turn<'a> {
         }
         check_unique_ids(calls)?;
         let context = self.context;
-        let prepared = self
+        let mut prepared = self
             .prepare(calls)
             .await
             .map_err(|error| context.or_cut_off(error))?;
+        self.claim_steps(&mut prepared).await?;
         let mut results: Vec<(usize, ToolReturn)> = Vec::with_capacity(calls.len());
         for group in groups(prepared) {
             let mut running: FuturesUnordered<_> = group
                 .into_iter()
-                .map(|call| async move { (call.index, run_one(&context, call).await) })
+                .map(|call| async move {
+                    let is_replayed = call
+                        .step
+                        .as_ref()
+                        .is_some_and(|step| step.replays_success());
+                    (call.index, is_replayed, run_one(&context, call).await)
+                })
                 .collect();
-            while let Some((index, result)) = running.next().await {
+            while let Some((index, is_replayed, result)) = running.next().await {
                 let result = result?;
                 match result.outcome {
                     ToolOutcome::Success => {
-                        self.usage.tool_calls += 1;
+                        self.usage.tool_calls += u64::from(!is_replayed);
                         self.succeeded.insert(result.tool_name.clone());
                     }
                     ToolOutcome::Retried => {
@@ -478,6 +488,38 @@ impl<'a> Turn<'a> {
         results.sort_by_key(|(index, _)| *index);
         self.results
             .extend(results.into_iter().map(|(_, result)| result));
+        Ok(())
+    }
+
+    /// Takes the calls' positions in a durable run, in the order of the model, before any of them is made.
+    ///
+    /// # Errors
+    /// The journal can't be read, or calls that were expected to be replayed are not, and go past a limit.
+    async fn claim_steps(&self, calls: &mut [Prepared<'_>]) -> Result<(), AgentError> {
+        let Some(durable) = self.context.durable else {
+            return Ok(());
+        };
+        let mut live = 0;
+        for prepared in calls {
+            let (call, tool) = (
+                prepared.call,
+                self.context.tools.find(&prepared.call.tool_name),
+            );
+            let (Ok(arguments), Some((_, toolset))) = (&prepared.arguments, tool) else {
+                continue;
+            };
+            if let Some(recorded_as) = toolset.recorded_as(&call.tool_name) {
+                let step = durable.claim_tool(recorded_as, call, arguments).await?;
+                prepared.step = Some(step);
+            }
+            let step = prepared.step.as_ref();
+            live += u64::from(!step.is_some_and(|step| step.replays_success()));
+        }
+        if live > 0 {
+            self.context
+                .limits
+                .check_before_tool_calls(self.usage, live)?;
+        }
         Ok(())
     }
 
@@ -514,6 +556,7 @@ impl<'a> Turn<'a> {
                 index,
                 call,
                 arguments,
+                step: None,
                 sequential: tool.is_some_and(|(definition, _)| definition.sequential),
                 failed_turns: self.counts.of(&call.tool_name),
                 max_retries: tool
@@ -539,7 +582,10 @@ async fn run_one(
     let started = Instant::now();
     let arguments = std::mem::replace(&mut prepared.arguments, Ok(Map::new()));
     let result = match (arguments, context.tools.find(&call.tool_name)) {
-        (Ok(arguments), Some((_, toolset))) => call_tool(toolset, call, arguments).await,
+        (Ok(arguments), Some((_, toolset))) => match &prepared.step {
+            Some(step) => step.during(call_tool(toolset, call, arguments)).await,
+            None => call_tool(toolset, call, arguments).await,
+        },
         (Ok(_), None) => Err(CallError::Fatal(format!(
             "the tool {} is gone",
             call.tool_name
@@ -571,7 +617,8 @@ async fn run_one(
         Err(CallError::Fatal(text)) => {
             tool_span.fail(&text);
             ended(None, &text);
-            return Err(AgentError::Tool(text));
+            let refusal = prepared.step.as_ref().and_then(|step| step.refusal());
+            return Err(refusal.map_or(AgentError::Tool(text), AgentError::Journal));
         }
     };
     let text = tool_result_text(&content);
@@ -613,6 +660,8 @@ struct Prepared<'c> {
     index: usize,
     call: &'c ToolCall,
     arguments: Result<Map<String, Value>, Refusal>,
+    /// Its position in a durable run.
+    step: Option<Arc<Step>>,
     sequential: bool,
     failed_turns: u32,
     max_retries: u32,

@@ -97,6 +97,12 @@ pub trait Toolset: Send + Sync {
         self.call(name, args).await.map(ToolOutput::from)
     }
 
+    /// What a durable run records calls of a tool under, and the name by which the toolset that does the work knows the
+    /// tool; `None` for one whose calls are made anew on every attempt.
+    fn recorded_as(&self, _name: &str) -> Option<(String, String)> {
+        None
+    }
+
     /// Ends connections and child processes. Called once, at the end of the run.
     async fn close(&self) {}
 }

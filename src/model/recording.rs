@@ -260,6 +260,10 @@ impl Model for Recorder {
         self.inner.server()
     }
 
+    fn is_replayed(&self) {
+        self.inner.is_replayed();
+    }
+
     async fn request(
         &self,
         messages: &[Message],

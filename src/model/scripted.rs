@@ -151,6 +151,10 @@ impl Model for Scripted {
         "scripted"
     }
 
+    fn is_replayed(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
     async fn request(
         &self,
         _: &[Message],

@@ -5,10 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::attempt::Attempt;
+use super::durable;
 use super::failure::Failure;
+use crate::agent::durable::DurableJournal;
 use crate::agent::{Model, ModelError, Telemetry};
 use crate::dag::Served;
 use crate::model::recording::Replay;
@@ -36,6 +40,8 @@ pub struct AgentRuns {
     models: Mutex<HashMap<String, Chosen>>,
     runs: Mutex<HashMap<u64, Arc<tokio::sync::Mutex<Run>>>>,
     started: AtomicU64,
+    /// Of durable runs: the task's own, else one that the first of them makes.
+    journal: OnceCell<Arc<DurableJournal>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,6 +79,23 @@ impl AgentRuns {
             Some(left) => Err(Failure::of_agent(&ModelError::Replay(left).into())),
             None => Ok(()),
         }
+    }
+
+    /// Has durable runs recorded in this journal.
+    pub(super) fn keep_journal(&self, journal: &Arc<DurableJournal>) {
+        // A task process runs one try.
+        let _ = self.journal.set(Arc::clone(journal));
+    }
+
+    /// The journal of the attempt's durable runs. One that is made here forgets each run as soon as it has succeeded, so
+    /// that the task starts afresh when it is cleared.
+    ///
+    /// # Errors
+    /// There is no place for it.
+    pub(super) async fn journal(&self, attempt: &Attempt) -> Result<&Arc<DurableJournal>, Failure> {
+        self.journal
+            .get_or_try_init(|| durable::journal(attempt, true))
+            .await
     }
 
     pub(super) fn start(

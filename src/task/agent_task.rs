@@ -10,12 +10,13 @@ use super::agent_model;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::decision;
+use super::durable;
 use super::failure::Failure;
 use super::loggers;
 use super::python_output::{self, PythonOutput};
 use super::services::Services;
 use super::support;
-use super::toolsets;
+use super::toolsets::{self, RunOfTask};
 use super::usage_limits::usage_limits;
 use super::xcom_push::{MODEL_NAME_KEY, push_one};
 use crate::agent::history::{History, HistoryError};
@@ -84,11 +85,36 @@ pub async fn run(
         Some(llm) => AgentParams::of_question(llm, rendered.field("model_settings"))?,
         None => AgentParams::of(rendered.field("agent_params"))?,
     };
+    let (journal, run_id) = if task.durable {
+        let (journal, run_id) = durable::journal_of_task(attempt).await?;
+        (Some(journal), run_id)
+    } else {
+        (None, services.ti.id.clone())
+    };
     let chosen = agent_model::choose(attempt, &rendered, cancel.clone()).await?;
+    let run_of_task = RunOfTask {
+        run_id: &run_id,
+        logging: task.enable_tool_logging,
+        recording: task.durable,
+    };
+    let durable_run = match &journal {
+        Some(journal) => {
+            // Agents that the task's own code starts meanwhile are recorded with it.
+            attempt.agents.keep_journal(journal);
+            // Steps are named for the task where the agent has no name of its own.
+            let name = match params.name.as_str() {
+                "agent" => &attempt.task.task_id,
+                name => name,
+            };
+            let run = journal.start_run(name, None).await;
+            Some(run.map_err(|error| Failure::of_journal(&error))?)
+        }
+        None => None,
+    };
     let agent = Agent {
         name: params.name,
         model: chosen.model,
-        toolsets: toolsets::build(attempt, &rendered, params.retries, task.enable_tool_logging)?,
+        toolsets: toolsets::build(attempt, &rendered, params.retries, run_of_task)?,
         instructions: rendered.text("system_prompt")?.unwrap_or_default(),
         settings: params.settings,
         retries: params.retries,
@@ -97,23 +123,29 @@ pub async fn run(
         end_strategy: params.end_strategy,
     };
     let history = history(rendered.field("message_history"))?;
-    let conversation_id = history
-        .as_ref()
-        .and_then(History::conversation_id)
-        .map_or_else(|| uuid::Uuid::now_v7().to_string(), ToOwned::to_owned);
+    let conversation_id = match history.as_ref().and_then(History::conversation_id) {
+        Some(known) => known.to_owned(),
+        None if task.durable => run_id.clone(),
+        None => uuid::Uuid::now_v7().to_string(),
+    };
     let input = RunInput {
         system_prompts: Vec::new(),
         prompt: Some(prompt(rendered.field("prompt"))?),
         history: history
             .as_ref()
             .map_or_else(Vec::new, |history| history.messages.clone()),
-        run_id: services.ti.id.clone(),
+        run_id: run_id.clone(),
         conversation_id: conversation_id.clone(),
         usage: spent.clone(),
         cancel,
         telemetry,
+        durable: durable_run,
     };
     let mut outcome = agent.run(input).await;
+    if let Some(journal) = &journal {
+        // After a failure as well: that attempt is the one that is retried.
+        journal.log_summary(logger);
+    }
     if let (Ok(_), Some(left)) = (
         &outcome.output,
         chosen.replay.and_then(|replay| replay.left_over()),
@@ -133,14 +165,20 @@ pub async fn run(
                 let answer = result.as_ref().unwrap_or(&Value::Null);
                 decision::record(attempt, question, &rendered, model_name, answer).await?;
             } else if attempt.task.do_xcom_push {
-                push_metadata(services, &outcome, &used).await?;
+                push_metadata(services, &run_id, &outcome, &used).await?;
             }
             if let Some(history) = &history {
-                let all = history.continued(&outcome.messages, &services.ti.id, &conversation_id);
+                let all = history.continued(&outcome.messages, &run_id, &conversation_id);
                 push_one(services, HISTORY_KEY, compact_json(&all).into()).await?;
             }
-            if let Some(budget) = &budget {
+            if budget.is_some() {
                 log_cumulated(logger, &outcome.usage);
+            }
+            // Not before everything that could still fail: a retry must find the journal.
+            if let (Some(journal), Ok(_)) = (&journal, &result) {
+                journal.clean_up().await;
+            }
+            if let Some(budget) = &budget {
                 budget.clear().await;
             }
             match &task.llm {
@@ -154,7 +192,7 @@ pub async fn run(
             log_cache_and_cost(logger, &used);
             if attempt.task.do_xcom_push {
                 for (key, value) in [
-                    ("run_id", services.ti.id.as_str().into()),
+                    ("run_id", run_id.as_str().into()),
                     ("usage", used.to_xcom()),
                 ] {
                     if let Err(error) = services.request(services.set_xcom(key, value, None)).await
@@ -433,13 +471,11 @@ fn retries(name: &str, value: &Value) -> Result<Retries, Failure> {
 
 async fn push_metadata(
     services: &Services,
+    run_id: &str,
     outcome: &RunOutcome,
     used: &RunUsage,
 ) -> Result<(), Failure> {
-    let mut xcoms = vec![
-        ("run_id", services.ti.id.as_str().into()),
-        ("usage", used.to_xcom()),
-    ];
+    let mut xcoms = vec![("run_id", run_id.into()), ("usage", used.to_xcom())];
     if let Some(name) = &outcome.model_name {
         xcoms.push((MODEL_NAME_KEY, name.as_str().into()));
     }

@@ -36,6 +36,16 @@ struct Request {
     usage: Map<String, Value>,
     output: Option<Handle>,
     toolsets: Vec<ToolsetSpec>,
+    /// With `AirflowDurability`.
+    durable: Option<Durable>,
+}
+
+#[derive(Deserialize)]
+struct Durable {
+    /// What steps are named for.
+    name: String,
+    /// The place of the step that the agent is started in.
+    within: Option<String>,
 }
 
 /// One step of what Dag code asks: `{"start": REQUEST}`, then `{"run", "answer": [NUMBER, TEXT]}` as long as the answer is
@@ -135,10 +145,23 @@ async fn run(
         }
         None => OutputSpec::default(),
     };
+    let durable = match &request.durable {
+        Some(Durable { name, within }) => {
+            let journal = attempt.agents.journal(attempt).await?;
+            let run = journal.start_run(name, within.as_deref()).await;
+            Some(run.map_err(|error| Failure::of_journal(&error))?)
+        }
+        None => None,
+    };
     let agent = Agent {
         name: params.name,
         model: model(attempt, request.model, cancel.clone()).await?.model,
-        toolsets: toolsets::for_agent_of_dag_code(attempt, &request.toolsets, side)?,
+        toolsets: toolsets::for_agent_of_dag_code(
+            attempt,
+            &request.toolsets,
+            side,
+            durable.is_some(),
+        )?,
         // Among the toolsets' instructions: functions of the agent may make them.
         instructions: String::new(),
         settings: params.settings,
@@ -165,6 +188,7 @@ async fn run(
             .map_err(|error| Failure::of("ValueError", &error))?,
         cancel,
         telemetry: attempt.agents.telemetry(),
+        durable,
     };
     let outcome = agent.run(input).await;
     let answer = outcome.output.map_err(|error| Failure::of_agent(&error))?;

@@ -10,6 +10,7 @@ use super::log::{LogLevel, TaskLogger};
 use super::mapping::MappingError;
 use super::services::LookupError;
 use super::xcom_push::PushError;
+use crate::agent::durable::JournalError;
 use crate::agent::{AgentError, ModelError};
 use crate::airflow::task_log::{ErrorDetail, Frame};
 use crate::control_plane::resolve::ResolveError;
@@ -94,6 +95,7 @@ impl Failure {
             AgentError::ToolNameConflict { .. } | AgentError::UnansweredCalls => "UserError",
             AgentError::Cancelled => "RunCancelled",
             AgentError::Tool(_) => return Self::new("RuntimeError", error.to_string()),
+            AgentError::Journal(error) => return Self::of_journal(error),
             AgentError::Model(ModelError::Configuration(_)) => {
                 return Self::new("ValueError", error.to_string());
             }
@@ -106,6 +108,18 @@ impl Failure {
             &format!("pydantic_ai.exceptions.{class}"),
             error.to_string(),
         )
+    }
+
+    /// What keeps a durable run from going on.
+    #[must_use]
+    pub fn of_journal(error: &JournalError) -> Self {
+        match error {
+            JournalError::NotJson(_) => {
+                let class = "airflow.providers.common.ai.exceptions.DurableJournalError";
+                Self::new(class, error.to_string()).for_good()
+            }
+            _ => Self::of("airflow.sdk.exceptions.AirflowRuntimeError", error),
+        }
     }
 
     /// A failure that a retry may mend.

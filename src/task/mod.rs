@@ -10,6 +10,7 @@
 //! | `outcome` | runs the task and says what became of it |
 //! | `agent_task`, `agent_model` | the kind of task that is not Python, and the model it asks |
 //! | `dag_agent`, `agent_runs` | agents that Dag code builds and runs |
+//! | `durable` | where the journal of a durable task is kept |
 //! | `loggers` | the Python loggers that lines stand under |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
@@ -25,6 +26,7 @@ pub mod context;
 mod dag_agent;
 pub mod dag_code;
 mod decision;
+mod durable;
 pub mod failure;
 pub mod host;
 pub mod log;

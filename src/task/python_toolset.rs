@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::native_toolsets::KeptFiles;
+use crate::agent::durable::current_step;
 use crate::agent::{ToolDefinition, ToolError, ToolOutput, Toolset, arguments};
 use crate::dag::definitions::Handle;
 use crate::dag::{Interpreter, PythonError};
@@ -201,15 +202,23 @@ impl Toolset for PythonToolset {
         name: &str,
         args: Map<String, Value>,
     ) -> Result<ToolOutput, ToolError> {
-        let payload = Map::from_iter([
+        let mut payload = Map::from_iter([
             ("name".to_owned(), name.into()),
             ("args".to_owned(), Value::Object(args)),
         ]);
+        let step = current_step();
+        if let Some(step) = &step {
+            payload.insert("step".to_owned(), step.place().into());
+        }
         let mut answer = self
             .side
             .ask(self.handle, "call", payload)
             .await
             .map_err(|error| fatal(&error))?;
+        if let (Some(step), Some(why)) = (step, answer.get("not_json").and_then(Value::as_str)) {
+            step.refuse_result(why);
+            return Err(ToolError::Fatal(why.to_owned()));
+        }
         let text = |answer: &Value, key: &str| match answer.get(key) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(super::arguments::python_repr(other)),

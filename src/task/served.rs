@@ -129,6 +129,7 @@ pub fn load(
         dag_folder: folder,
         search: Arc::default(),
         dag_code,
+        recording: false,
     };
     if needs_interpreter {
         let builder = builder.for_dag_code(&host.native);

@@ -54,9 +54,6 @@ fn mapping_obstacle(task: &Task) -> Option<String> {
 
 fn agent_obstacle(agent: &AgentTask) -> Option<String> {
     let not_yet = |what: &str| Some(format!("{what} is not run natively yet"));
-    if agent.durable {
-        return not_yet("durable=True");
-    }
     if agent.enable_hitl_review {
         return not_yet("enable_hitl_review=True");
     }

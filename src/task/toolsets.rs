@@ -12,6 +12,7 @@ use super::loggers;
 use super::native_toolsets::{Given, NativeToolsets};
 use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
 use super::services::Services;
+use crate::agent::durable::RecordedToolset;
 use crate::agent::{Retries, Toolset};
 use crate::airflow::connection::Connection;
 use crate::control_plane::resolve::{ResolveError, Resolver};
@@ -62,19 +63,40 @@ pub(super) fn build(
     attempt: &Arc<Attempt>,
     rendered: &Rendered,
     retries: Retries,
-    logging: bool,
+    run: RunOfTask<'_>,
 ) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
     let dag_code = attempt.interpreter().map_or(DagCode::Gone, |interpreter| {
         DagCode::Runs(PythonSide {
             interpreter,
             context: Arc::new(attempt.dag_code_context(rendered)),
-            run_id: attempt.services.ti.id.clone(),
+            run_id: run.run_id.to_owned(),
             max_retries: retries.tools,
             files: Arc::clone(&attempt.native_toolsets.files),
         })
     });
     let fields = &rendered.fields;
-    make(attempt, &rendered.toolsets, dag_code, fields, logging)
+    let around = Around {
+        logging: run.logging,
+        recording: run.recording,
+    };
+    make(attempt, &rendered.toolsets, dag_code, fields, around)
+}
+
+/// The run of a task's own agent.
+#[derive(Clone, Copy)]
+pub(super) struct RunOfTask<'a> {
+    pub run_id: &'a str,
+    /// Tool calls stand in the task log.
+    pub logging: bool,
+    /// Tool calls are steps of a durable run.
+    pub recording: bool,
+}
+
+/// What is around every toolset.
+#[derive(Clone, Copy)]
+struct Around {
+    logging: bool,
+    recording: bool,
 }
 
 /// The toolsets of an agent that Dag code runs: what they hold is no template, and they log nothing of their own.
@@ -85,8 +107,13 @@ pub(super) fn for_agent_of_dag_code(
     attempt: &Arc<Attempt>,
     specs: &[ToolsetSpec],
     side: PythonSide,
+    recording: bool,
 ) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
-    make(attempt, specs, DagCode::Runs(side), &Map::new(), false)
+    let around = Around {
+        logging: false,
+        recording,
+    };
+    make(attempt, specs, DagCode::Runs(side), &Map::new(), around)
 }
 
 fn make(
@@ -94,13 +121,14 @@ fn make(
     specs: &[ToolsetSpec],
     dag_code: DagCode,
     fields: &Map<String, Value>,
-    logging: bool,
+    around: Around,
 ) -> Result<Vec<Arc<dyn Toolset>>, Failure> {
     let builder = Builder {
         services: attempt.services.clone(),
         dag_folder: attempt.dag_folder.clone(),
         dag_code,
         search: Arc::default(),
+        recording: around.recording,
     };
     if let DagCode::Runs(_) = builder.dag_code {
         let native = &attempt.native_toolsets;
@@ -123,7 +151,7 @@ fn make(
                 builder.toolset(spec)?,
                 attempt.services.resolver.masker().clone(),
             ));
-            Ok(if logging {
+            Ok(if around.logging {
                 Arc::new(LoggingToolset::new(toolset, loggers::AGENT))
             } else {
                 toolset
@@ -147,6 +175,8 @@ pub(super) struct Builder {
     pub dag_folder: PathBuf,
     pub dag_code: DagCode,
     pub search: Arc<ToolSearch>,
+    /// Calls of what does the work, under all wrappers, are steps of a durable run.
+    pub recording: bool,
 }
 
 /// The Dag file's functions and classes, for toolsets that need them.
@@ -165,6 +195,8 @@ impl Builder {
     pub(super) fn for_dag_code(&self, native: &NativeToolsets) -> Self {
         Self {
             dag_code: DagCode::Waits(Arc::clone(&native.given)),
+            // The call of the Dag's toolset around it is the step.
+            recording: false,
             ..self.clone()
         }
     }
@@ -172,6 +204,19 @@ impl Builder {
     /// # Errors
     /// It does not run natively, or its arguments are wrong.
     pub(super) fn toolset(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
+        let toolset = self.unrecorded(spec)?;
+        Ok(match recorded_kind(spec).filter(|_| self.recording) {
+            Some(kind) => {
+                // No secret may reach the journal.
+                let masker = self.services.resolver.masker().clone();
+                let masked = Arc::new(MaskingToolset::new(toolset, masker));
+                Arc::new(RecordedToolset::new(masked, kind))
+            }
+            None => toolset,
+        })
+    }
+
+    fn unrecorded(&self, spec: &ToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
         let masker = self.services.resolver.masker().clone();
         let connections = Arc::new(Connections(self.services.resolver.clone()));
         Ok(match spec {
@@ -346,6 +391,28 @@ impl Builder {
         };
         Err(Failure::new("NotImplementedError", text).for_good())
     }
+}
+
+/// What the provider's durable runs call toolsets of this kind; `None` for wrappers, whose calls are recorded further in.
+fn recorded_kind(spec: &ToolsetSpec) -> Option<&'static str> {
+    Some(match spec {
+        ToolsetSpec::McpServer(_) => "mcp_server",
+        ToolsetSpec::Python { class, .. } if class == "FunctionToolset" => "function_toolset",
+        ToolsetSpec::Python { class, .. } if class == "DynamicToolset" => "dynamic_toolset",
+        ToolsetSpec::Python { .. }
+        | ToolsetSpec::Sql(_)
+        | ToolsetSpec::DataFusion(_)
+        | ToolsetSpec::ObjectStorage(_)
+        | ToolsetSpec::Skills(_)
+        | ToolsetSpec::Mcp(_) => "airflow_toolset",
+        ToolsetSpec::Prefixed { .. }
+        | ToolsetSpec::Renamed { .. }
+        | ToolsetSpec::Filtered { .. }
+        | ToolsetSpec::Deferred { .. }
+        | ToolsetSpec::Combined { .. }
+        | ToolsetSpec::Logging { .. }
+        | ToolsetSpec::Unsupported { .. } => return None,
+    })
 }
 
 /// A function of the Dag file, without arguments.

@@ -113,6 +113,10 @@ impl Toolset for CombinedToolset {
         self.owner(name)?.call_for_files(name, args).await
     }
 
+    fn recorded_as(&self, name: &str) -> Option<(String, String)> {
+        self.owner(name).ok()?.recorded_as(name)
+    }
+
     async fn close(&self) {
         futures::future::join_all(self.toolsets.iter().map(|toolset| toolset.close())).await;
     }

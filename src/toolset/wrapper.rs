@@ -93,6 +93,10 @@ impl<W: Wrapper> Toolset for W {
         called.map_err(|error| self.error(error))
     }
 
+    fn recorded_as(&self, name: &str) -> Option<(String, String)> {
+        self.wrapped().recorded_as(self.inner_name(name))
+    }
+
     async fn close(&self) {
         self.wrapped().close().await;
     }

@@ -48,7 +48,7 @@ ROWS = {
     "output_type": (
         "`output_type`: models, dataclasses, plain types, unions, `ToolOutput`, `NativeOutput`, `PromptedOutput`"
     ),
-    "durable": "`durable=True`",
+    "durable": "`durable=True` ([docs/durable.md](docs/durable.md))",
     "hitl_review": "`enable_hitl_review=True`",
     "message_history": "`message_history`",
     "llm_operator": "`LLMOperator`, `@task.llm`, `LLMBranchOperator`, `@task.llm_branch`",

@@ -438,6 +438,20 @@ fn mistakes_fail_with_the_texts_of_airflow() {
             "durable=True and enable_hitl_review=True cannot be used together.",
         ),
         (
+            "from pydantic_ai.toolsets import FunctionToolset; AgentOperator(task_id='a', prompt='p', llm_conn_id='m', \
+             durable=True, toolsets=[FunctionToolset().prefixed('x')])",
+            "durable=True records tool calls by the id of their toolset, and there is none on a FunctionToolset.",
+        ),
+        (
+            "from pydantic_ai.toolsets import FunctionToolset; AgentOperator(task_id='a', prompt='p', llm_conn_id='m', \
+             durable=True, toolsets=[FunctionToolset(id='x'), FunctionToolset(id='x')])",
+            "several toolsets have the id 'x'",
+        ),
+        (
+            "AgentOperator(task_id='a', prompt='p', llm_conn_id='m', durable=True, toolsets=[lambda ctx: SQLToolset('db')])",
+            "there is none on a DynamicToolset.",
+        ),
+        (
             "AgentOperator(task_id='a', prompt='p', llm_conn_id='m', message_history=[], enable_hitl_review=True)",
             "message_history and enable_hitl_review=True cannot be used together.",
         ),

@@ -406,6 +406,160 @@ fn a_reader_that_stops_reading_does_not_stop_the_run() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
 }
 
+/// A Dag file whose agent fails in its second tool on the first try. `body`: the Dag's, after the tools.
+fn failing_once(body: &str) -> (tempfile::TempDir, PathBuf) {
+    let source = format!(
+        r#"
+from airflow.providers.common.ai.durable import AirflowDurability
+from airflow.providers.common.ai.hooks.pydantic_ai import PydanticAIHook
+from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.sdk import DAG, get_current_context, task
+from pydantic_ai.toolsets import FunctionToolset
+
+def note(word: str) -> str:
+    """Takes a note."""
+    print("a note of", word)
+    return "noted"
+
+def shake() -> str:
+    """Fails once."""
+    if get_current_context()["ti"].try_number == 1:
+        raise OSError("the table is not steady")
+    return "steady"
+
+with DAG("made", schedule=None):
+{body}
+"#
+    );
+    let turns = json!([
+        {"tool_calls": [{"name": "note", "args": {"word": "tide"}}]},
+        {"tool_calls": [{"name": "shake", "args": {}}, {"name": "note", "args": {"word": "ebb"}}]},
+        {"text": "All noted."},
+    ]);
+    dag_file(
+        &source,
+        &[("made.transcript.json", json!({ "turns": turns }))],
+    )
+}
+
+#[test]
+fn a_durable_agent_takes_up_where_its_first_try_ended() {
+    let (_folder, file) = failing_once(
+        r#"    AgentOperator(task_id="ask", llm_conn_id="none", prompt="Go.", durable=True, retries=1,
+                  toolsets=[FunctionToolset(tools=[note, shake], id="desk")])"#,
+    );
+    let (status, report) = run(&file, &[]);
+    assert_eq!(status, 0, "{report:#}");
+    let ask = task(&report, "ask", -1);
+    assert_eq!(
+        (&ask["try_number"], &ask["xcoms"]["return_value"]),
+        (&json!(2), &json!("All noted."))
+    );
+    assert_eq!(
+        (
+            &ask["xcoms"]["usage"]["requests"],
+            &ask["xcoms"]["usage"]["tool_calls"]
+        ),
+        (&json!(1), &json!(2))
+    );
+    let events = events(ask);
+    let tides = events
+        .iter()
+        .filter(|event| **event == "a note of tide")
+        .count();
+    assert_eq!(tides, 1, "{events:#?}");
+    assert!(
+        events.iter().any(|event| event
+            .starts_with("Durable: replayed 3 steps (2 model, 1 tool, 0 other), recorded ")),
+        "{events:#?}"
+    );
+}
+
+#[test]
+fn agents_of_python_tasks_with_airflow_durability_take_up_as_well_and_those_in_their_tools() {
+    let (_folder, file) = failing_once(
+        r#"
+    @task(retries=1)
+    def ask() -> list:
+        def scribe(name):
+            return PydanticAIHook("none").create_agent(
+                name=name, instructions="Note.", toolsets=[FunctionToolset(tools=[note, shake], id="desk")], capabilities=[AirflowDurability()]
+            )
+
+        def desk() -> str:
+            """Has notes taken."""
+            return scribe("inner").run_sync("Go.").output
+
+        outer = PydanticAIHook("none").create_agent(
+            name="outer", instructions="Ask.", tools=[desk], capabilities=[AirflowDurability()]
+        )
+        return [outer.run_sync("Go.").output]
+
+    ask()"#,
+    );
+    let folder = file.parent().unwrap();
+    let turns = json!([
+        {"tool_calls": [{"name": "desk", "args": {}}]},
+        {"tool_calls": [{"name": "note", "args": {"word": "tide"}}]},
+        {"tool_calls": [{"name": "shake", "args": {}}]},
+        {"text": "All noted."},
+        {"text": "They say it is noted."},
+    ]);
+    std::fs::write(
+        folder.join("made.transcript.json"),
+        json!({ "turns": turns }).to_string(),
+    )
+    .unwrap();
+    let (status, report) = run(&file, &[]);
+    assert_eq!(status, 0, "{report:#}");
+    let ask = task(&report, "ask", -1);
+    assert_eq!(
+        ask["xcoms"]["return_value"],
+        json!(["They say it is noted."])
+    );
+    let events = events(ask);
+    let tides = events
+        .iter()
+        .filter(|event| **event == "a note of tide")
+        .count();
+    assert_eq!(tides, 1, "{events:#?}");
+}
+
+#[test]
+fn a_result_that_is_no_json_fails_a_durable_task_for_good() {
+    let (_folder, file) = dag_file(
+        r#"
+from airflow.providers.common.ai.operators.agent import AgentOperator
+from airflow.sdk import DAG
+from pydantic_ai.toolsets import FunctionToolset
+
+class Tide:
+    pass
+
+def tide():
+    """Something."""
+    return Tide()
+
+with DAG("made", schedule=None):
+    AgentOperator(task_id="ask", llm_conn_id="none", prompt="Go.", durable=True, retries=3,
+                  toolsets=[FunctionToolset(tools=[tide], id="desk")])
+"#,
+        &[(
+            "made.transcript.json",
+            json!([{"tool_calls": [{"name": "tide", "args": {}}]}]),
+        )],
+    );
+    let (status, report) = run(&file, &[]);
+    assert_eq!(status, 1);
+    let ask = task(&report, "ask", -1);
+    assert_eq!(ask["try_number"], 1);
+    let error = ask["error"].as_str().unwrap();
+    assert!(
+        error.contains("durable execution could not record a step's result, because it is not JSON-serializable: Unable to"),
+        "{error}"
+    );
+}
+
 #[test]
 fn check_tells_native_tasks_from_others_and_fails_for_those_of_its_queue() {
     let (_folder, file) = dag_file(
@@ -417,7 +571,7 @@ from airflow.providers.common.ai.toolsets.sql import SQLToolset
 with DAG("made", schedule=None):
     AgentOperator(task_id="fine", queue="agents", prompt="?", llm_conn_id="llm",
                   toolsets=[SQLToolset(db_conn_id="{{ params.db }}")])
-    AgentOperator(task_id="durable", queue="other", prompt="?", llm_conn_id="llm", durable=True)
+    AgentOperator(task_id="reviewed", queue="other", prompt="?", llm_conn_id="llm", enable_hitl_review=True)
 "#,
         &[("made.connections.json", json!({"llm": "pydanticai://"}))],
     );
@@ -435,7 +589,10 @@ with DAG("made", schedule=None):
         ])
     );
     assert_eq!(tasks[1]["native"], false);
-    assert_eq!(tasks[1]["reason"], "durable=True is not run natively yet");
+    assert_eq!(
+        tasks[1]["reason"],
+        "enable_hitl_review=True is not run natively yet"
+    );
     assert_eq!(tasks[1]["location"], format!("{path}:9"));
     assert_eq!(
         updraft(&["check", &path, "--queue", "other"]).status.code(),

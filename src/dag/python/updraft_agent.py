@@ -81,6 +81,7 @@ def run(
                 "usage": _usage_data(usage),
                 "output": _output(output_type or agent.output_type, agent._output_validators, ctx),
                 "toolsets": _specs([*_own_tools(agent, instructions), *agent.toolsets, *(toolsets or ())]),
+                "durable": _durable(agent),
             }
         )
     finally:
@@ -236,6 +237,30 @@ def _specs(toolsets):
     from updraft_extract import _toolset
 
     return [_toolset(toolset) for toolset in toolsets]
+
+
+def _durable(agent):
+    """How the run's steps are recorded; None when the agent has no `AirflowDurability`."""
+    from airflow.providers.common.ai.durable import AirflowDurability
+
+    durability = next((one for one in agent.capabilities if isinstance(one, AirflowDurability)), None)
+    if durability is None:
+        return None
+    if durability.models or durability.event_stream_handler:
+        from updraft_unavailable import refuse
+
+        refuse("AirflowDurability with models or an event_stream_handler")
+    name = durability.name or agent.name
+    if not name:
+        from pydantic_ai.exceptions import UserError
+
+        raise UserError(
+            "An agent with AirflowDurability needs a name, by which its steps are known on every attempt: Agent(name=...) "
+            "or AirflowDurability(name=...)."
+        )
+    from updraft_toolsets import step_under_way
+
+    return {"name": name, "within": step_under_way()}
 
 
 def _limits(limits):

@@ -15,6 +15,8 @@ from updraft_context import run_coroutine
 _open = {}
 _tools = {}
 _steps = {}
+# The durable steps whose tools run, the innermost last.
+_steps_under_way = []
 
 
 class JsonSchemaArguments:
@@ -169,11 +171,13 @@ def fault_data(fault):
 
 
 def _call(handle, payload, ctx):
-    """`{"value"}`, or what the model is told instead: `{"retry"}` or `{"failed"}`."""
+    """`{"value"}`; what the model is told instead: `{"retry"}` or `{"failed"}`; `{"not_json"}` for what is no step's."""
     from pydantic_ai.exceptions import ModelRetry, ToolFailed
 
     name = payload["name"]
     tool = _tool(handle, name, ctx)
+    step = payload.get("step")
+    _steps_under_way.append(step)
     try:
         args = _checked(tool, payload["args"])
         result = run_coroutine(_current(handle).call_tool(name, args, ctx, tool))
@@ -181,9 +185,31 @@ def _call(handle, payload, ctx):
         return {"retry": retry.message}
     except ToolFailed as failed:
         return {"failed": failed.message}
+    finally:
+        _steps_under_way.pop()
     if type(result).__name__ == "ToolReturn" and hasattr(result, "return_value"):
         result = result.return_value
+    if step is not None:
+        why = _not_json(result)
+        if why is not None:
+            return {"not_json": why}
     return {"value": jsonable(result)}
+
+
+def step_under_way():
+    """The place of the durable step whose tool runs now; None outside of one."""
+    return next((step for step in reversed(_steps_under_way) if step is not None), None)
+
+
+def _not_json(value):
+    """Why a durable run can't record a value; None when it can."""
+    from pydantic_core import to_jsonable_python
+
+    try:
+        to_jsonable_python(value)
+    except Exception as error:
+        return str(error)
+    return None
 
 
 def _keeps(handle, payload, ctx):

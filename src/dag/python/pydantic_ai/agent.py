@@ -62,7 +62,8 @@ class Agent:
         self._system_prompts = _listed(system_prompt)
         self._output_validators = []
         # Refused when it runs: a Dag file may build an agent that only Python workers run.
-        given = {"capabilities": capabilities, "max_concurrency": max_concurrency, "tool_timeout": tool_timeout}
+        others = [one for one in self.capabilities if type(one).__name__ != "AirflowDurability"]
+        given = {"capabilities": others, "max_concurrency": max_concurrency, "tool_timeout": tool_timeout}
         given["validation_context"] = validation_context
         self._not_here = [name for name, value in given.items() if value not in _NOT_HERE[name]]
 

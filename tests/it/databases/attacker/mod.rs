@@ -146,6 +146,7 @@ async fn obey(connection: &Connection, arguments: &Arguments, orders: &[&str]) -
             usage: RunUsage::default(),
             cancel: tokio_util::sync::CancellationToken::new(),
             telemetry: None,
+            durable: None,
         })
         .await;
     assert_eq!(
