@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::local_run::{agent_file, events, run, task};
+use crate::local_run::{agent_file, events, run, task, updraft};
 
 /// Runs an agent with `toolsets` (a Python expression after `module`) through scripted calls, one a turn.
 struct Played {
@@ -306,10 +306,34 @@ fn a_class_that_derives_a_toolset_of_the_worker_is_told_to_wrap_it() {
          return await super().get_tools(ctx)\n"
     );
     let played = play(&module, "[Own('harbour')]", &[]);
+    let told = "its toolset Own (made) does not run natively: it derives SQLToolset and defines get_tools: derive \
+                WrapperToolset, and wrap a SQLToolset in it";
+    assert!(played.error().contains(told), "{}", played.error());
+    // `updraft check` says so beforehand, also of one inside a wrapper.
+    let (_folder, file) = agent_file(&module, "[Own('harbour').prefixed('p')]", &[], &json!({}));
+    let checked = updraft(&["check", "--json", &file.display().to_string()]);
+    let report: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let ask = &report["files"][0]["dags"][0]["tasks"][0];
+    assert_eq!(ask["reason"], told, "{report:#}");
+}
+
+#[test]
+fn a_class_that_gives_a_toolset_of_the_worker_its_arguments_is_that_toolset() {
+    let module = format!(
+        "{CUSTOM}\nclass Ports(SQLToolset):\n    size = 1\n    def __init__(self):\n        \
+         super().__init__('harbour', allowed_tables=['ports'])\n"
+    );
+    let calls = [
+        ("query", json!({"sql": "SELECT name FROM ports"})),
+        ("query", json!({"sql": "SELECT * FROM sqlite_master"})),
+    ];
+    let played = play(&module, "[Ports()]", &calls);
+    let log = played.succeeded().log();
+    assert_eq!(log[0], "Tool query returned");
     assert!(
-        played.error().contains("derive WrapperToolset"),
-        "{}",
-        played.error()
+        log[1].starts_with("Tool query requested ModelRetry")
+            && log[1].contains("allowed tables list: sqlite_master"),
+        "{log:?}"
     );
 }
 

@@ -1,5 +1,7 @@
 """What a loaded Dag file says, as the plain data of `dag/definitions.rs`."""
 
+import re
+
 from airflow.sdk.definitions._internal.node import NOTSET
 from updraft_values import argument, keep, short_repr
 
@@ -330,7 +332,8 @@ def _output_type(output_type):
 
 def _toolset(toolset):
     if hasattr(type(toolset), "_updraft_spec"):
-        described = toolset._updraft_spec(_toolset)
+        own = _own_functions(type(toolset))
+        described = _derived(type(toolset), own) if own else toolset._updraft_spec(_toolset)
         if described is not None:
             return described
     origin = getattr(toolset, "_unavailable_origin", None)
@@ -347,6 +350,32 @@ def _toolset(toolset):
             "reason": getattr(cls, "_updraft_reason", None),
         }
     }
+
+
+def _stand_in(cls):
+    return next(base for base in cls.__mro__ if _is_stand_in(base))
+
+
+def _own_functions(cls):
+    """What a Dag's class does in its own way, beyond how it is made: the worker's counterpart would pass over it."""
+    own = cls.__mro__[: cls.__mro__.index(_stand_in(cls))]
+    functions = {name for base in own for name, value in vars(base).items() if hasattr(type(value), "__get__")}
+    harmless = {"__init__", "__dict__", "__weakref__", "__eq__", "__hash__", "__repr__"}
+    return sorted(functions - harmless)
+
+
+def _derived(cls, own):
+    """A class with functions of its own over a toolset of the worker; None where the toolset wraps others."""
+    from pydantic_ai.toolsets.wrappers import CombinedToolset, WrapperToolset
+
+    stand_in = _stand_in(cls)
+    if issubclass(stand_in, (CombinedToolset, WrapperToolset)):
+        return None
+    name = stand_in.__name__
+    reason = f"derives {name} and defines {', '.join(own)}: derive WrapperToolset, and wrap a {name} in it"
+    # Airflow's name for the module of a Dag file begins with a hash of its path.
+    module = re.sub("^unusual_prefix_[0-9a-f]+_", "", cls.__module__)
+    return {"unsupported": {"class": cls.__name__, "module": module, "reason": reason}}
 
 
 # Toolsets of pydantic-ai and the provider that have neither a counterpart nor an implementation in Python here.

@@ -106,7 +106,7 @@ class PrefixedToolset(WrapperToolset):
         return "Change the `prefix` attribute to avoid name conflicts."
 
     def _updraft_spec(self, describe):
-        if type(self) is not PrefixedToolset or not isinstance(self.prefix, str):
+        if not isinstance(self.prefix, str):
             return None
         return {"prefixed": {"prefix": self.prefix, "wrapped": describe(self.wrapped)}}
 
@@ -130,7 +130,7 @@ class FilteredToolset(WrapperToolset):
 
     def _updraft_spec(self, describe):
         # The worker's filter is told of no metadata.
-        if type(self) is not FilteredToolset or _has_metadata(self.wrapped):
+        if _has_metadata(self.wrapped):
             return None
         from updraft_values import keep
 
@@ -182,7 +182,7 @@ class RenamedToolset(WrapperToolset):
 
     def _updraft_spec(self, describe):
         plain = all(isinstance(name, str) for pair in self.name_map.items() for name in pair)
-        if type(self) is not RenamedToolset or not plain:
+        if not plain:
             return None
         return {"renamed": {"names": dict(self.name_map), "wrapped": describe(self.wrapped)}}
 
@@ -223,8 +223,6 @@ class DeferredLoadingToolset(WrapperToolset):
         self.tool_names = None if tool_names is None else frozenset(tool_names)
 
     def _updraft_spec(self, describe):
-        if type(self) is not DeferredLoadingToolset:
-            return None
         names = None if self.tool_names is None else sorted(self.tool_names)
         return {"deferred": {"tool_names": names, "wrapped": describe(self.wrapped)}}
 
@@ -260,8 +258,6 @@ class CombinedToolset(AbstractToolset):
         self.toolsets = toolsets
 
     def _updraft_spec(self, describe):
-        if type(self) is not CombinedToolset:
-            return None
         return {"combined": {"toolsets": [describe(toolset) for toolset in self.toolsets]}}
 
     async def __aenter__(self):

@@ -31,8 +31,6 @@ class DataFusionToolset(AirflowToolset):
     def _updraft_spec(self, describe):
         from airflow.providers.common.sql.config import DataSourceConfig
 
-        if type(self) is not DataFusionToolset:
-            return None
         strangers = [config for config in self._datasource_configs if not isinstance(config, DataSourceConfig)]
         if strangers:
             kind = f"DataFusionToolset over a {type(strangers[0]).__name__}"

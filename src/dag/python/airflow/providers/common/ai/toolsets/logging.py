@@ -13,8 +13,6 @@ class LoggingToolset(WrapperToolset):
         self.logger = logger
 
     def _updraft_spec(self, describe):
-        if type(self) is not LoggingToolset:
-            return None
         return {"logging": {"logger": getattr(self.logger, "name", None), "wrapped": describe(self.wrapped)}}
 
     async def call_tool(self, name, tool_args, ctx, tool):

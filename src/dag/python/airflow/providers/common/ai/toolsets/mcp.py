@@ -26,8 +26,6 @@ class MCPToolset(AirflowToolset):
         )
 
     def _updraft_spec(self, describe):
-        if type(self) is not MCPToolset:
-            return None
         from updraft_values import argument, keep
 
         providers = (self._token_provider, self._env_provider)

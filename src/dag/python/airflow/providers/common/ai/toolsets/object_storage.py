@@ -37,8 +37,6 @@ class ObjectStorageToolset(AirflowToolset):
         return f"object-storage-{self._conn_id or 'default'}{suffix}"
 
     def _updraft_spec(self, describe):
-        if type(self) is not ObjectStorageToolset:
-            return None
         from updraft_values import argument
 
         path = self._path

@@ -19,8 +19,6 @@ class AgentSkillsToolset(AbstractToolset):
         return None
 
     def _updraft_spec(self, describe):
-        if type(self) is not AgentSkillsToolset:
-            return None
         from airflow.providers.common.ai.skills import describe_source
 
         return {

@@ -41,8 +41,6 @@ class SQLToolset(AirflowToolset):
         return f"sql-{self._db_conn_id}"
 
     def _updraft_spec(self, describe):
-        if type(self) is not SQLToolset:
-            return None
         from updraft_values import argument
 
         return {
