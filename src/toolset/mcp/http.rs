@@ -47,15 +47,9 @@ fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
-/// An address as it may be shown: what follows the path, and the user, may be secret.
-pub(super) fn shown(url: &Url) -> Url {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Only an address without a host refuses these, and has none of them.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url
+/// An address as it may be shown: the server. Hosted servers put keys into the path, the query and the user.
+pub(super) fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
 }
 
 /// Why a server can't be reached. A connection that nobody takes reads as in Python.
@@ -73,7 +67,7 @@ pub(super) fn connect_text(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     match error.url() {
-        Some(url) => text.replace(url.as_str(), shown(url).as_str()),
+        Some(url) => text.replace(url.as_str(), &shown(url)),
         None => text,
     }
 }
@@ -104,17 +98,16 @@ mod tests {
             }
         });
         let server = HttpServer {
-            url: format!("http://user:made-up-password@127.0.0.1:{port}/mcp?apiKey=made-up-key"),
+            url: format!(
+                "http://user:made-up-password@127.0.0.1:{port}/s/made-up-path?apiKey=made-up-key"
+            ),
             headers: Vec::new(),
             event_timeout: None,
         };
         let client = client(&server, Duration::MAX).unwrap();
         let error = client.get(&server.url).send().await.unwrap_err();
         let text = connect_text(&error);
-        assert!(
-            text.contains(&format!("http://127.0.0.1:{port}/mcp")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("http://127.0.0.1:{port}")), "{text}");
         assert!(!text.contains("made-up"), "{text}");
     }
 }

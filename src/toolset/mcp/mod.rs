@@ -16,6 +16,7 @@ mod size_limit;
 mod slow_start;
 mod sse;
 mod stdio;
+mod watched_http;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -28,6 +28,7 @@ use super::size_limit::{BoundedLines, TooLarge};
 use super::slow_start::SlowStart;
 use super::sse::{SseError, SseTransport};
 use super::stdio::{Pipes, Process};
+use super::watched_http::WatchedClient;
 
 /// How long the goodbye to a server may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -98,7 +99,10 @@ impl Session {
         };
         let too_large = TooLarge::default();
         let (service, process) = match &server.transport {
-            Transport::Http(http) => (over_http(http, server, listener).await?, None),
+            Transport::Http(http) => {
+                let service = over_http(http, server, listener, &too_large).await?;
+                (service, None)
+            }
             Transport::Sse(http) => {
                 let silence = http.event_timeout.unwrap_or(server.read_timeout);
                 let client = http::client(http, silence)?;
@@ -221,11 +225,13 @@ async fn over_http(
     http: &HttpServer,
     server: &Server,
     listener: Listener,
+    too_large: &TooLarge,
 ) -> Result<RunningService<RoleClient, Listener>, String> {
     let client = http::client(http, server.read_timeout)?;
     // A new session is begun by the toolset, which has to ask for the tools again.
     let config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
         .reinit_on_expired_session(false);
+    let client = WatchedClient::new(client, too_large.clone());
     let transport = StreamableHttpClientTransport::with_client(client, config);
     listener
         .serve_with_lifecycle(transport, lifecycle())

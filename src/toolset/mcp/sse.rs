@@ -23,8 +23,8 @@ pub(super) enum SseError {
     /// The server can't be reached.
     #[error("{}", connect_text(.0))]
     Http(#[from] reqwest::Error),
-    #[error("{} is no address of an HTTP server", .0.split(['?', '@']).next().unwrap_or_default())]
-    Address(String),
+    #[error("{0} is no address of an HTTP server")]
+    Address(&'static str),
     #[error("the server answered {status} to {what}")]
     Status {
         status: reqwest::StatusCode,
@@ -64,7 +64,7 @@ impl SseTransport {
         url: &str,
         too_large: TooLarge,
     ) -> Result<Self, SseError> {
-        let url = Url::parse(url).map_err(|_| SseError::Address(url.to_owned()))?;
+        let url = Url::parse(url).map_err(|_| SseError::Address("the host of the connection"))?;
         let response = client
             .get(url.clone())
             .header(ACCEPT, "text/event-stream")
@@ -81,9 +81,9 @@ impl SseTransport {
             let event = events.next().await.ok_or(SseError::NoEndpoint)?;
             if event.name == "endpoint" {
                 let address = event.data.trim();
-                break url
-                    .join(address)
-                    .map_err(|_| SseError::Address(address.to_owned()))?;
+                break url.join(address).map_err(|_| {
+                    SseError::Address("what the server gives as the place for messages")
+                })?;
             }
         };
         if endpoint.origin() != url.origin() {

@@ -368,8 +368,13 @@ async fn a_server_that_does_not_answer_in_time_is_a_retry() {
 #[tokio::test]
 async fn an_answer_that_is_too_large_fails_the_run_at_once() {
     let dock = Dock::start("sse", true, None);
+    let streamable = Dock::start("http", false, None);
     let over_stdio = stdio(&python(), &[&dock_script(), "stdio"]);
-    for (way, transport) in [("stdio", over_stdio), ("sse", http(&dock))] {
+    for (way, transport) in [
+        ("stdio", over_stdio),
+        ("sse", http(&dock)),
+        ("streamable HTTP", http(&streamable)),
+    ] {
         let toolset = toolset(transport);
         toolset.open().await.unwrap();
         let fits = call(&toolset, "manifest", json!({"mebibytes": 2})).await;
