@@ -10,6 +10,7 @@ mod database;
 #[cfg(feature = "duckdb")]
 pub mod duckdb;
 pub mod http;
+pub mod local_storage;
 pub mod mssql;
 pub mod mysql;
 pub mod object_store;

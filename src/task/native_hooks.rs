@@ -1,5 +1,6 @@
 //! Hooks that Dag code finds in their usual places and that the worker does: see `updraft_native_hook.py`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -10,6 +11,7 @@ use super::services::Services;
 use super::toolsets::Connections;
 use crate::airflow::connection::Connection;
 use crate::hook::http::{self, HttpRequest};
+use crate::hook::local_storage::{LocalOperation, LocalStorage, LocalStorageError};
 use crate::hook::object_store::{self, Location, Operation, Scheme};
 use crate::hook::parameters::{self, Parameters, Style, bind};
 use crate::hook::slack::{self, SlackMessage};
@@ -44,6 +46,9 @@ pub(super) async fn answer(
 async fn ask(services: &Services, request: &Value) -> Result<Value, String> {
     if text(request, "hook") == "bucket" {
         return bucket(services, request).await;
+    }
+    if text(request, "hook") == "local_storage" {
+        return local_storage(services, request);
     }
     let connection = Connections(services.resolver.clone())
         .connection(text(request, "conn_id"))
@@ -104,6 +109,22 @@ async fn bucket(services: &Services, request: &Value) -> Result<Value, String> {
         }
     };
     done.map_err(|error| error.to_string())
+}
+
+/// A path on the worker's own disk: `{"path", "operation"}`. `{"refused"}` says why it is none for Dag code.
+fn local_storage(services: &Services, request: &Value) -> Result<Value, String> {
+    let folders = services
+        .config
+        .text("updraft", "local_storage")
+        .map_err(|error| error.to_string())?;
+    let folders = folders.as_deref().unwrap_or_default().split(',');
+    let storage = LocalStorage::new(folders.map(str::trim).map(PathBuf::from));
+    let path = PathBuf::from(text(request, "path"));
+    match storage.run(&path, read::<LocalOperation>(request, "operation")?) {
+        Ok(value) => Ok(json!({ "value": value })),
+        Err(error @ LocalStorageError::Outside) => Ok(json!({ "refused": error.to_string() })),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 /// The connection that a bucket is opened with, with what the hook itself was given in its extra.

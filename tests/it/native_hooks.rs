@@ -25,7 +25,7 @@ impl Ran {
         &go["xcoms"]["return_value"]
     }
 
-    fn error(&self) -> &str {
+    pub(crate) fn error(&self) -> &str {
         task(&self.report, "go", -1)["error"].as_str().unwrap()
     }
 }

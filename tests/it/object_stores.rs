@@ -231,6 +231,96 @@ return {
     );
 }
 
+/// Writes below `root` with Airflow's paths and says what is found there.
+const PATHS: &str = r#"
+root = ObjectStoragePath(ROOT)
+failed = []
+for wrong in (
+    lambda: (root / "nope").read_text(),
+    lambda: (root / "nope").unlink(),
+    lambda: list((root / "nope").iterdir()),
+):
+    try:
+        wrong()
+    except (FileNotFoundError, FileExistsError) as error:
+        failed.append(type(error).__name__)
+sub = root / "sub"
+sub.mkdir(parents=True, exist_ok=True)
+(root / "a é.json").write_text("[1]\n")
+with (sub / "b.bin").open("wb") as file:
+    file.write(b"\x00")
+    file.write(b"\xff")
+with (root / "a é.json").open("a") as file:
+    print("[2]", file=file)
+before = sorted(path.name for path in root.iterdir())
+kinds = [[path.exists(), path.is_file(), path.is_dir()] for path in (root, sub, sub / "b.bin", root / "nope")]
+size = (sub / "b.bin").stat().st_size
+text = (root / "a é.json").read_text()
+try:
+    (root / "a é.json").open("x")
+except FileExistsError:
+    failed.append("there already")
+(root / "a é.json").unlink()
+(root / "a é.json").unlink(missing_ok=True)
+return [text, (sub / "b.bin").read_bytes().hex(), before, kinds, size, failed, [str(p).rpartition("/")[2] for p in root.iterdir()]]
+"#;
+
+fn paths_work(root: &str, connections: Value, env: &[(&str, &std::path::Path)]) {
+    let imports = format!("from airflow.sdk import ObjectStoragePath\nROOT = {root:?}");
+    let ran = crate::native_hooks::go(&imports, PATHS, connections, env);
+    assert_eq!(
+        ran.value(),
+        &json!([
+            "[1]\n[2]\n",
+            "00ff",
+            ["a é.json", "sub"],
+            [
+                [true, false, true],
+                [true, false, true],
+                [true, true, false],
+                [false, false, false]
+            ],
+            2,
+            [
+                "FileNotFoundError",
+                "FileNotFoundError",
+                "FileNotFoundError",
+                "there already"
+            ],
+            ["sub"],
+        ]),
+        "{root}"
+    );
+}
+
+#[tokio::test]
+async fn object_storage_paths_of_dag_code_read_and_write_buckets_and_the_folders_that_are_opened() {
+    s3_bucket(s3(), "paths").await;
+    gcs_bucket("paths", &[("below/a é.json", "[1]"), ("below/sub/b", "")]).await;
+    let aws = json!({"endpoint_url": s3(), "region_name": "eu-north-1"});
+    let connections = json!({
+        "store": {"conn_type": "aws", "login": "made-up", "password": "made-up", "extra": aws},
+        "google": {"conn_type": "google_cloud_platform", "extra": gcs_extra()},
+    });
+    paths_work("s3://store@paths/below", connections.clone(), &[]);
+    // Google's server here takes no writes of the kind that the client makes.
+    let read = "root = ObjectStoragePath('gs://google@paths/below')\nreturn [sorted(path.name for path in root.iterdir()), \
+                (root / 'a é.json').read_text(), (root / 'nope').exists()]";
+    let imports = "from airflow.sdk import ObjectStoragePath";
+    let ran = crate::native_hooks::go(imports, read, connections.clone(), &[]);
+    assert_eq!(ran.value(), &json!([["a é.json", "sub"], "[1]", false]));
+    let folder = tempfile::tempdir().unwrap();
+    let root = format!("file://{}/below", folder.path().display());
+    let open = [("AIRFLOW__UPDRAFT__LOCAL_STORAGE", folder.path())];
+    paths_work(&root, connections, &open);
+    // Without the setting the same folder is closed.
+    let write = format!("return ObjectStoragePath({root:?}).joinpath('x').write_text('x')");
+    let ran = crate::native_hooks::go(imports, &write, json!({}), &[]);
+    let told = "[Errno 13] Dag code on this worker reads and writes no local files there: name the folder in [updraft] \
+                local_storage on the worker, or use an object store";
+    assert!(ran.error().contains(told), "{}", ran.error());
+}
+
 /// A page of a list as Azure's documentation has it.
 fn azure_page(names: &[&str], below: &[&str], next: &str) -> String {
     let blobs = names.iter().map(|name| {

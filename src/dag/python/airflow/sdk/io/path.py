@@ -1,8 +1,24 @@
 """`ObjectStoragePath`: paths in object stores, and files."""
 
+import io
+
+
+class _Written(io.BytesIO):
+    """What is written to a path: it arrives when the file is closed."""
+
+    def __init__(self, place, before=b""):
+        super().__init__()
+        self.write(before)
+        self._place = place
+
+    def close(self):
+        if not self.closed:
+            self._place.write(self.getvalue())
+        super().close()
+
 
 class ObjectStoragePath:
-    """A path like `s3://conn_id@bucket/key`. Reading works for files in the Dag bundle only."""
+    """A path like `s3://conn_id@bucket/key`: the worker reads and writes for it."""
 
     sep = "/"
     root_marker = "/"
@@ -123,34 +139,57 @@ class ObjectStoragePath:
     def __hash__(self):
         return hash(str(self))
 
-    def _local(self):
-        if self._protocol not in ("file", "local", ""):
-            raise NotImplementedError(
-                f"{self}: the Dag interpreter reads and writes no object store; give the path to a task or a toolset"
-            )
-        return self._rest
+    def _place(self):
+        from updraft_storage import place_of
+
+        return place_of(self)
+
+    def _kind(self):
+        found = self._place().stat()
+        return None if found is None else found.kind
+
+    def _missing(self):
+        return FileNotFoundError(2, "No such file or directory", str(self))
 
     def exists(self):
         """Is there something at the path?"""
-        import os.path
-
-        return os.path.exists(self._local())
+        return self._kind() is not None
 
     def is_file(self):
         """Is it a file?"""
-        import os.path
-
-        return os.path.isfile(self._local())
+        return self._kind() == "file"
 
     def is_dir(self):
         """Is it a folder?"""
-        import os.path
+        return self._kind() == "folder"
 
-        return os.path.isdir(self._local())
+    def stat(self):
+        """Size (`st_size`) and time (`st_mtime`)."""
+        found = self._place().stat()
+        if found is None:
+            raise self._missing()
+        return found
 
-    def open(self, mode="r", **kwargs):
-        """Opens the file."""
-        return open(self._local(), mode, **{k: v for k, v in kwargs.items() if k in ("encoding", "errors", "newline")})
+    def size(self):
+        """Bytes of the file."""
+        return self.stat().st_size
+
+    def open(self, mode="r", encoding=None, errors=None, newline=None, **kwargs):
+        """Opens the file, which is read as a whole, or written as a whole when it is closed."""
+        what = mode.replace("b", "").replace("t", "")
+        if what not in ("r", "w", "a", "x"):
+            raise ValueError(f"{self}: the mode {mode!r} is not there; open it with r, w, a or x")
+        place = self._place()
+        if what == "r":
+            found = place.read()
+            if found is None:
+                raise self._missing()
+            file = io.BytesIO(found)
+        else:
+            if what == "x" and place.stat() is not None:
+                raise FileExistsError(17, "File exists", str(self))
+            file = _Written(place, (place.read() or b"") if what == "a" else b"")
+        return file if "b" in mode else io.TextIOWrapper(file, encoding or "utf-8", errors, newline)
 
     def read_text(self, encoding="utf-8", errors=None):
         """The file's text."""
@@ -162,9 +201,9 @@ class ObjectStoragePath:
         with self.open("rb") as file:
             return file.read()
 
-    def write_text(self, data, encoding="utf-8", errors=None):
+    def write_text(self, data, encoding="utf-8", errors=None, newline=None):
         """Writes the file."""
-        with self.open("w", encoding=encoding, errors=errors) as file:
+        with self.open("w", encoding=encoding, errors=errors, newline=newline) as file:
             return file.write(data)
 
     def write_bytes(self, data):
@@ -174,21 +213,26 @@ class ObjectStoragePath:
 
     def iterdir(self):
         """What the folder holds."""
-        import os
-
-        return (self / name for name in sorted(os.listdir(self._local())))
+        names = self._place().names()
+        if names is None:
+            raise self._missing()
+        return (self / name for name in names)
 
     def mkdir(self, mode=0o777, parents=False, exist_ok=False):
-        """Makes the folder."""
-        import os
+        """Makes the folder; in a store there are none."""
+        self._place().mkdir(parents, exist_ok)
 
-        (os.makedirs if parents else os.mkdir)(self._local(), *([mode, exist_ok] if parents else [mode]))
+    def touch(self, mode=0o666, exist_ok=True):
+        """Makes an empty file where none is."""
+        if not self.exists():
+            self.write_bytes(b"")
+        elif not exist_ok:
+            raise FileExistsError(17, "File exists", str(self))
 
     def unlink(self, missing_ok=False):
         """Removes the file."""
-        import os
-
-        os.unlink(self._local())
+        if not self._place().delete() and not missing_ok:
+            raise self._missing()
 
     def serialize(self):
         """The path as Airflow's XCom holds it."""
