@@ -30,6 +30,7 @@ mod secrets_backends;
 mod servers;
 mod skills;
 mod sql_against_sqlite;
+mod sql_check;
 mod sql_corpus;
 mod sql_generated;
 mod sql_hostile;

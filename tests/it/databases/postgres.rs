@@ -341,6 +341,17 @@ async fn where_writes_are_allowed_only_what_may_write_is_run_to_its_end() {
     assert_eq!((result.rows.len(), result.total_rows), (5, None));
 }
 
+#[tokio::test]
+async fn a_statement_has_a_limit_of_time_unless_its_server_or_connection_has_one() {
+    let limit = "SELECT current_setting('statement_timeout')";
+    let mut connection = connection("postgres");
+    let shown = one(&read_only(&connection), limit).await;
+    assert_eq!(shown, Cell::Text("15min".to_owned()));
+    connection.extra = Some(json!({"options": "-c statement_timeout=2h"}).to_string());
+    let shown = one(&read_only(&connection), limit).await;
+    assert_eq!(shown, Cell::Text("2h".to_owned()));
+}
+
 /// What runs on the server in this database, apart from the question itself.
 async fn running(database: &PostgresDatabase) -> Cell {
     one(
