@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import examples_table
 from harness.worker import updraft_binary
 
 HERE = Path(__file__).parent
@@ -96,3 +97,8 @@ def test_the_table_of_the_readme_says_what_check_says() -> None:
         if not task["native"]:
             assert task["reason"], task
             assert re.search(r"readme_table\.py:\d+", task["location"]), task
+
+
+def test_the_table_of_the_providers_examples_says_what_check_says() -> None:
+    written = examples_table.written(examples_table.README.read_text())
+    assert written == examples_table.table(), "python tests/e2e/examples_table.py writes it anew"
