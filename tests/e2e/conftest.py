@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import provider_examples
 from harness.airflow import Airflow
 from harness.model_server import ModelServer
 from harness.otlp import OtlpReceiver
@@ -105,6 +106,7 @@ def server_dags(scratch: Path) -> Path:
     folder = scratch / "dags"
     shutil.copytree(ROOT / "dags", folder)
     shutil.copytree(HERE / "dags", folder, dirs_exist_ok=True)
+    provider_examples.copy_to(folder / "provider")
     # Beside the Dag folders of server and worker alike, as in the repository.
     shutil.copytree(ROOT / "skills", scratch / "skills")
     return folder

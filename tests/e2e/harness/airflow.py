@@ -18,6 +18,14 @@ from typing import Any
 from .process import Process, free_port, wait_until
 
 JWT_SECRET = "made-up-for-the-end-to-end-tests-" + "0123456789abcdef" * 4
+# How the id of a run begins that names the queue of all its tasks.
+QUEUE = "queue-"
+ROUTING = f"""
+def task_instance_mutation_hook(task_instance, dag_run):
+    run_id = task_instance.run_id or ""
+    if run_id.startswith("{QUEUE}"):
+        task_instance.queue = run_id.removeprefix("{QUEUE}").partition("__")[0]
+"""
 FINISHED = {"success", "failed", "skipped", "upstream_failed", "removed"}
 
 
@@ -75,7 +83,7 @@ class Airflow:
         self._run_count = 0
         self._started = f"{int(time.time())}"
         (home / "config").mkdir(parents=True)
-        (home / "config" / "airflow_local_settings.py").write_text(settings_module)
+        (home / "config" / "airflow_local_settings.py").write_text(settings_module + ROUTING)
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -134,7 +142,7 @@ class Airflow:
     def wait_for_dags(self, dag_ids: set[str], timeout: float = 180) -> None:
         def parsed() -> bool:
             self.require_running()
-            missing = dag_ids - {dag["dag_id"] for dag in self.get("/dags?limit=500")["dags"]}
+            missing = dag_ids - self.dag_ids()
             self.missing = missing
             return not missing
 
@@ -143,6 +151,15 @@ class Airflow:
         except TimeoutError:
             errors = self.get("/importErrors?limit=100")["import_errors"]
             raise TimeoutError(f"Dags {sorted(self.missing)} did not appear; import errors: {errors}") from None
+
+    def dag_ids(self) -> set[str]:
+        """The Dags that were read, from as many pages as Airflow makes of them."""
+        found: set[str] = set()
+        while True:
+            page = self.get(f"/dags?limit=100&order_by=dag_id&offset={len(found)}")
+            found |= {dag["dag_id"] for dag in page["dags"]}
+            if not page["dags"] or len(found) >= page["total_entries"]:
+                return found
 
     def require_running(self) -> None:
         for process in self.processes.values():
@@ -215,11 +232,13 @@ class Airflow:
     def add_variable(self, key: str, value: str) -> None:
         self.request("POST", "/variables", {"key": key, "value": value})
 
-    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, dated: bool = True) -> Run:
-        """Starts a run, with a logical date of its own unless `dated` is false."""
+    def trigger(
+        self, dag_id: str, conf: dict[str, Any] | None = None, dated: bool = True, queue: str | None = None
+    ) -> Run:
+        """Starts a run, with a logical date of its own unless `dated` is false, on the workers of `queue` if it is given."""
         self._run_count += 1
         date = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(minutes=self._run_count)
-        run_id = f"e2e__{self._started}_{self._run_count}"
+        run_id = f"{f'{QUEUE}{queue}' if queue else 'e2e'}__{self._started}_{self._run_count}"
         self.request(
             "POST",
             f"/dags/{dag_id}/dagRuns",
