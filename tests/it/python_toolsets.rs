@@ -282,6 +282,63 @@ fn a_toolset_class_of_the_dag_file_runs_in_the_interpreter() {
 }
 
 #[test]
+fn arguments_for_a_toolset_of_the_dag_file_are_checked_by_its_own_validator() {
+    let module = r#"
+import logging
+from typing import Annotated
+from pydantic import Field, TypeAdapter
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+from typing_extensions import TypedDict
+
+log = logging.getLogger("airflow.task.operators.test")
+
+class Berth(TypedDict):
+    quay: Annotated[str, Field(pattern=r"^[a-z]+$")]
+
+CHECKED = TypeAdapter(Berth)
+LOOSE = core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema())
+STRICT = core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema())
+
+class Berths(AbstractToolset):
+    id = "berths"
+
+    async def get_tools(self, ctx):
+        return {
+            name: ToolsetTool(
+                toolset=self,
+                tool_def=ToolDefinition(name=name, parameters_json_schema=CHECKED.json_schema()),
+                max_retries=2,
+                args_validator=SchemaValidator(schema),
+            )
+            for name, schema in (("checked", CHECKED.core_schema), ("loose", LOOSE), ("strict", STRICT))
+        }
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        log.info("seen: %s %s", name, tool_args)
+        return "ok"
+"#;
+    let calls = [
+        ("checked", json!({"quay": "../secret"})),
+        ("checked", json!({"quay": "north"})),
+        ("loose", json!({"quay": "../other"})),
+        ("strict", json!({"quay": "north"})),
+    ];
+    let played = play(module, "[Berths()]", &calls);
+    let log = played.log();
+    // What can't be checked here does not reach the tool.
+    let seen: Vec<&String> = log.iter().filter(|line| line.starts_with("seen")).collect();
+    assert_eq!(
+        seen,
+        [
+            "seen: checked {'quay': 'north'}",
+            "seen: loose {'quay': '../other'}"
+        ]
+    );
+}
+
+#[test]
 fn a_wrapper_of_the_dag_file_runs_around_a_toolset_of_the_worker() {
     let played = play(
         CUSTOM,

@@ -14,7 +14,8 @@ class TypeAdapter:
         frame = sys._getframe(1)
         owner = _Owner(frame.f_globals.get("__name__"), frame.f_locals)
         self._check = check_for(type, None, owner)
-        self.core_schema = {"type": "any"}
+        # For `SchemaValidator`, which knows of no other schemas.
+        self.core_schema = {"type": "any", "adapter": self}
         self.validator = self
         self.serializer = self
 

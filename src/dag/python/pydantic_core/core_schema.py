@@ -1,4 +1,4 @@
-"""Core schemas of pydantic: here only names, for validators that take arguments as they come."""
+"""Core schemas of pydantic: here only names and what they are made of, for validators that take arguments as they come."""
 
 
 def __getattr__(name):
@@ -7,6 +7,6 @@ def __getattr__(name):
     kind = name.removesuffix("_schema").replace("_", "-")
 
     def make(*args, **kwargs):
-        return {"type": kind}
+        return {"type": kind, "of": [part for part in (*args, *kwargs.values()) if part is not None]}
 
     return make
