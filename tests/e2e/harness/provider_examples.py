@@ -9,6 +9,8 @@ from pathlib import Path
 # The files whose Dags the tests run.
 RUN = (
     "example_agent",
+    "example_agent_durable",
+    "example_agent_recovery",
     "example_agent_skills",
     "example_custom_toolset",
     "example_datafusion_toolset",
@@ -24,6 +26,7 @@ RUN = (
     "example_pydantic_ai_hook",
     "example_quickstart",
     "example_sql_toolset",
+    "example_why_common_ai",
 )
 
 
