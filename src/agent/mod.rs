@@ -9,6 +9,7 @@ pub mod error;
 pub mod events;
 pub mod history;
 pub mod message;
+pub mod metrics;
 pub mod model;
 pub mod output;
 pub mod pydantic_json;

@@ -381,6 +381,8 @@ impl Agent {
             Some(durable) => match durable.claim_model(model, messages, &parameters).await? {
                 (_, Some(response)) => {
                     model.is_replayed();
+                    let chat = context.span.chat(model, messages, &parameters);
+                    chat.end_replayed(response.clone());
                     return Ok((response, true));
                 }
                 (step, None) => Some((durable, step)),

@@ -641,6 +641,9 @@ async fn spans_nest_under_the_run_and_hold_no_content_unless_asked() {
         .build();
     let telemetry = Telemetry {
         tracer: Arc::new(BoxedTracer::new(Box::new(provider.tracer("pydantic-ai")))),
+        meters: crate::agent::metrics::Meters::global(
+            opentelemetry::InstrumentationScope::builder("pydantic-ai").build(),
+        ),
         parent: Context::new(),
         identity: vec![KeyValue::new("airflow.task_id", "ask")],
         capture_content: false,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::AgentError;
 use super::message::{Message, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent};
+use super::metrics::{Meters, RequestMetrics};
 use super::model::{Model, ModelError, RequestParameters};
 use super::output::{ObjectMode, Output};
 use super::render::{arguments_text, feedback_text, tool_result_text};
@@ -27,6 +28,8 @@ const SCOPE_VERSION: &str = "2.68.0";
 #[derive(Clone)]
 pub struct Telemetry {
     pub tracer: Arc<BoxedTracer>,
+    /// What model requests used and how long they took.
+    pub meters: Meters,
     /// Holds the task's span.
     pub parent: Context,
     /// `airflow.dag_id` and the like: set on every span.
@@ -36,14 +39,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Spans through the global tracer provider.
+    /// Spans through the global tracer provider, metrics through the global meter provider.
     #[must_use]
     pub fn global(parent: Context, identity: Vec<KeyValue>, capture_content: bool) -> Self {
         let scope = InstrumentationScope::builder(SCOPE_NAME)
             .with_version(SCOPE_VERSION)
             .build();
         Self {
-            tracer: Arc::new(global::tracer_with_scope(scope)),
+            tracer: Arc::new(global::tracer_with_scope(scope.clone())),
+            meters: Meters::global(scope),
             parent,
             identity,
             capture_content,
@@ -204,7 +208,11 @@ impl RunSpan {
         let context = inner
             .telemetry
             .span(name, SpanKind::Client, &inner.context, attributes);
-        ChatSpan(Some((context, content)))
+        ChatSpan(Some(Chat {
+            context,
+            content,
+            metrics: inner.telemetry.meters.request(model),
+        }))
     }
 
     /// The span of one tool call.
@@ -239,14 +247,43 @@ impl RunSpan {
 }
 
 /// A `chat` span under way.
-pub(super) struct ChatSpan(Option<(Context, bool)>);
+pub(super) struct ChatSpan(Option<Chat>);
+
+struct Chat {
+    context: Context,
+    content: bool,
+    metrics: RequestMetrics,
+}
 
 impl ChatSpan {
+    /// The request was answered or failed.
     pub(super) fn end(self, answer: &Result<ModelResponse, ModelError>) {
-        let Some((context, content)) = self.0 else {
+        let Some(chat) = self.0 else {
             return;
         };
-        let span = context.span();
+        chat.mark(answer);
+        match answer {
+            Ok(response) => chat.metrics.answered(response),
+            Err(_) => chat.metrics.failed(MODEL_FAILED),
+        }
+    }
+
+    /// An earlier attempt's answer was taken: what it used was counted then.
+    pub(super) fn end_replayed(self, response: ModelResponse) {
+        if let Some(chat) = self.0 {
+            chat.mark(&Ok(response));
+        }
+    }
+}
+
+/// The exception of pydantic-ai that a model request fails with.
+const MODEL_FAILED: &str = "ModelAPIError";
+
+impl Chat {
+    /// Ends the span.
+    fn mark(&self, answer: &Result<ModelResponse, ModelError>) {
+        let content = self.content;
+        let span = self.context.span();
         match answer {
             Ok(response) => {
                 span.set_attributes([
@@ -289,8 +326,8 @@ impl ChatSpan {
                 }
             }
             Err(error) => fail(
-                &context,
-                "ModelAPIError",
+                &self.context,
+                MODEL_FAILED,
                 content.then(|| error.to_string()),
             ),
         }

@@ -563,7 +563,9 @@ impl<'a> Turn<'a> {
                     .and_then(|(definition, _)| definition.max_retries)
                     .unwrap_or(context.retries.tools),
             };
-            if let Err(refusal) = &prepared.arguments {
+            if let Err(refusal) = &prepared.arguments
+                && prepared.is_spent()
+            {
                 prepared.check_budget(refusal, &context.span.tool(call))?;
             }
             all.push(prepared);
@@ -674,6 +676,11 @@ struct Refusal {
 }
 
 impl Prepared<'_> {
+    /// Would one more failing turn be one too many?
+    fn is_spent(&self) -> bool {
+        self.failed_turns >= self.max_retries
+    }
+
     fn check_budget(&self, refusal: &Refusal, span: &ToolSpan) -> Result<(), AgentError> {
         let attempt = ToolAttempt {
             attempt: self.failed_turns + 1,
@@ -681,7 +688,7 @@ impl Prepared<'_> {
             cause: refusal.cause,
         };
         span.retry(&attempt, &refusal.content);
-        if self.failed_turns < self.max_retries {
+        if !self.is_spent() {
             return Ok(());
         }
         Err(AgentError::ToolRetriesExceeded {

@@ -1,4 +1,4 @@
-//! OTLP over HTTP: where spans are sent, and how the last of them gets there.
+//! OTLP over HTTP: where spans and metrics are sent, and how the last of them get there.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use opentelemetry::InstrumentationScope;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, WithExportConfig};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 
 use super::masking::MaskingExporter;
@@ -36,7 +37,7 @@ pub enum TelemetryError {
     /// The exporter could not be built: usually the endpoint is no URL.
     #[error("spans can't be sent to {endpoint}: {reason}")]
     Exporter { endpoint: String, reason: String },
-    /// The last spans did not arrive.
+    /// The last spans or metrics did not arrive.
     #[error("the last spans of the task were not taken by {endpoint}: {reason}")]
     NotFlushed { endpoint: String, reason: String },
 }
@@ -58,6 +59,8 @@ pub struct Telemetry {
 #[derive(Debug)]
 struct Running {
     provider: SdkTracerProvider,
+    /// Of GenAI metrics; `None` when there are none to send.
+    meters: Option<SdkMeterProvider>,
     endpoint: String,
     limit: Duration,
 }
@@ -87,7 +90,14 @@ impl Telemetry {
             None
         };
         let limit = config.get_uint("traces", "task_runner_flush_timeout_milliseconds")?;
-        let endpoint = endpoint(config)?;
+        let endpoint = endpoint(config, Signal::Traces)?;
+        let resource = resource(config)?;
+        let meters = match gen_ai {
+            Some(_) if wants_metrics(config.environment())? => {
+                Some(meters(config, resource.clone())?)
+            }
+            _ => None,
+        };
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
@@ -98,13 +108,14 @@ impl Telemetry {
                 reason: error.to_string(),
             })?;
         let provider = SdkTracerProvider::builder()
-            .with_resource(resource(config)?)
+            .with_resource(resource)
             .with_batch_exporter(MaskingExporter::new(exporter, masker.clone()))
             .build();
         let limit = Duration::from_millis(limit).min(FLUSH_LIMIT);
         Ok(Self {
             running: Some(Running {
                 provider,
+                meters,
                 endpoint,
                 limit,
             }),
@@ -112,10 +123,13 @@ impl Telemetry {
         })
     }
 
-    /// Makes this the process's global tracer provider.
+    /// Makes this the process's global provider of tracers and meters.
     pub fn install(&self) {
         if let Some(running) = &self.running {
             opentelemetry::global::set_tracer_provider(running.provider.clone());
+            if let Some(meters) = &running.meters {
+                opentelemetry::global::set_meter_provider(meters.clone());
+            }
         }
     }
 
@@ -166,6 +180,7 @@ impl Running {
     fn flush(self) -> Result<(), TelemetryError> {
         let Self {
             provider,
+            meters,
             endpoint,
             limit,
         } = self;
@@ -176,8 +191,10 @@ impl Running {
             .spawn(move || {
                 let flushed = provider.force_flush();
                 let stopped = provider.shutdown_with_timeout(limit);
+                // Sends what was counted since it last did.
+                let counted = meters.map_or(Ok(()), |meters| meters.shutdown_with_timeout(limit));
                 // Nobody listens any more when the time is over.
-                let _ = sender.send(flushed.and(stopped));
+                let _ = sender.send(flushed.and(stopped).and(counted));
             });
         let reason = match thread {
             Err(error) => error.to_string(),
@@ -199,24 +216,42 @@ fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
+/// What is sent.
+#[derive(Clone, Copy)]
+enum Signal {
+    Traces,
+    Metrics,
+}
+
 /// False when the environment asks for no exporter at all.
 fn wants_otlp(environment: &Environment) -> Result<bool, TelemetryError> {
-    let exporter = set(environment, "OTEL_TRACES_EXPORTER").unwrap_or("otlp");
-    match exporter {
+    let own_protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
+    wants(environment, "OTEL_TRACES_EXPORTER", own_protocol)
+}
+
+/// The same for metrics.
+fn wants_metrics(environment: &Environment) -> Result<bool, TelemetryError> {
+    let own_protocol = "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL";
+    wants(environment, "OTEL_METRICS_EXPORTER", own_protocol)
+}
+
+fn wants(
+    environment: &Environment,
+    exporter: &'static str,
+    own_protocol: &'static str,
+) -> Result<bool, TelemetryError> {
+    match set(environment, exporter).unwrap_or("otlp") {
         "none" => return Ok(false),
         "otlp" | "otlp_proto_http" => {}
         other => {
             return Err(TelemetryError::Unsupported {
-                variable: "OTEL_TRACES_EXPORTER",
+                variable: exporter,
                 value: other.to_owned(),
                 instead: "otlp_proto_http",
             });
         }
     }
-    for variable in [
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-    ] {
+    for variable in [own_protocol, "OTEL_EXPORTER_OTLP_PROTOCOL"] {
         match set(environment, variable) {
             None => {}
             Some("http/protobuf") => break,
@@ -233,14 +268,37 @@ fn wants_otlp(environment: &Environment) -> Result<bool, TelemetryError> {
     Ok(true)
 }
 
-/// Where spans go: the OpenTelemetry variables, else Airflow's old `otel_host` and `otel_port`, else this machine.
-fn endpoint(config: &Config) -> Result<String, ConfigError> {
+/// Sends metrics once a minute, and at the end.
+fn meters(config: &Config, resource: Resource) -> Result<SdkMeterProvider, TelemetryError> {
+    let endpoint = endpoint(config, Signal::Metrics)?;
+    let exporter = opentelemetry_otlp::MetricExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(&endpoint)
+        .build()
+        .map_err(|error| TelemetryError::Exporter {
+            endpoint,
+            reason: error.to_string(),
+        })?;
+    Ok(SdkMeterProvider::builder()
+        .with_resource(resource)
+        .with_periodic_exporter(exporter)
+        .build())
+}
+
+/// Where spans or metrics go: the OpenTelemetry variables, else Airflow's old `otel_host` and `otel_port`, else this
+/// machine.
+fn endpoint(config: &Config, signal: Signal) -> Result<String, ConfigError> {
     let environment = config.environment();
-    if let Some(endpoint) = set(environment, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
+    let (own, path) = match signal {
+        Signal::Traces => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "v1/traces"),
+        Signal::Metrics => ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "v1/metrics"),
+    };
+    if let Some(endpoint) = set(environment, own) {
         return Ok(endpoint.to_owned());
     }
     if let Some(endpoint) = set(environment, "OTEL_EXPORTER_OTLP_ENDPOINT") {
-        return Ok(format!("{}/v1/traces", endpoint.trim_end_matches('/')));
+        return Ok(format!("{}/{path}", endpoint.trim_end_matches('/')));
     }
     if let (Some(host), Some(port)) = (
         config.text("traces", "otel_host")?,
@@ -251,9 +309,9 @@ fn endpoint(config: &Config) -> Result<String, ConfigError> {
         } else {
             "http"
         };
-        return Ok(format!("{scheme}://{host}:{port}/v1/traces"));
+        return Ok(format!("{scheme}://{host}:{port}/{path}"));
     }
-    Ok("http://localhost:4318/v1/traces".to_owned())
+    Ok(format!("http://localhost:4318/{path}"))
 }
 
 /// `service.name` and whatever `OTEL_RESOURCE_ATTRIBUTES` adds (which the SDK reads by itself).
@@ -320,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_endpoint_comes_from_opentelemetrys_variables_then_from_airflows_old_options() {
-        let at = |options: &[(&str, &str)]| endpoint(&config(options)).unwrap();
+        let at = |options: &[(&str, &str)]| endpoint(&config(options), Signal::Traces).unwrap();
         let old = [
             ("AIRFLOW__TRACES__OTEL_HOST", "h"),
             ("AIRFLOW__TRACES__OTEL_PORT", "8889"),
@@ -346,6 +404,14 @@ mod tests {
                 ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:1/t")
             ]),
             "http://c:1/t"
+        );
+        let metrics =
+            |options: &[(&str, &str)]| endpoint(&config(options), Signal::Metrics).unwrap();
+        assert_eq!(metrics(&[]), "http://localhost:4318/v1/metrics");
+        assert_eq!(metrics(&old), "http://h:8889/v1/metrics");
+        assert_eq!(
+            metrics(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1/")]),
+            "http://c:1/v1/metrics"
         );
     }
 
@@ -460,6 +526,57 @@ mod tests {
             (0..100)
                 .map(|number| format!("span {number}"))
                 .collect::<Vec<_>>()
+        );
+    }
+
+    #[tokio::test]
+    async fn metrics_arrive_beside_the_spans_at_shutdown() {
+        use opentelemetry::metrics::MeterProvider as _;
+        use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+
+        let server = MockServer::start().await;
+        Mock::given(method("POST"))
+            .and(path("/v1/metrics"))
+            .respond_with(ResponseTemplate::new(200))
+            .mount(&server)
+            .await;
+        let telemetry = start(&[
+            ("AIRFLOW__COMMON_AI__OTEL_EXPORT_ENABLED", "True"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &server.uri()),
+        ])
+        .unwrap();
+        let meters = telemetry.running.as_ref().unwrap().meters.clone();
+        let meter = meters.unwrap().meter("made");
+        meter.u64_histogram("made.tokens").build().record(7, &[]);
+        tokio::task::spawn_blocking(move || telemetry.shutdown())
+            .await
+            .unwrap()
+            .unwrap();
+        let requests = server.received_requests().await.unwrap();
+        let export = ExportMetricsServiceRequest::decode(requests[0].body.as_slice()).unwrap();
+        let metric = &export.resource_metrics[0].scope_metrics[0].metrics[0];
+        assert_eq!((metric.name.as_str(), requests.len()), ("made.tokens", 1));
+    }
+
+    #[test]
+    fn metrics_go_with_gen_ai_spans_unless_they_are_switched_off() {
+        let enabled = ("AIRFLOW__COMMON_AI__OTEL_EXPORT_ENABLED", "True");
+        let counts = |options: &[(&str, &str)]| {
+            let telemetry = start(options).unwrap();
+            telemetry.running.as_ref().unwrap().meters.is_some()
+        };
+        assert!(counts(&[enabled]));
+        assert!(!counts(&[]));
+        assert!(!counts(&[enabled, ("OTEL_METRICS_EXPORTER", "none")]));
+    }
+
+    #[test]
+    fn no_configuration_holds_a_task_for_more_than_five_seconds() {
+        let limit = "AIRFLOW__TRACES__TASK_RUNNER_FLUSH_TIMEOUT_MILLISECONDS";
+        let telemetry = start(&[(limit, "60000")]).unwrap();
+        assert_eq!(
+            telemetry.running.as_ref().unwrap().limit,
+            Duration::from_secs(5)
         );
     }
 

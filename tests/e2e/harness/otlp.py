@@ -1,4 +1,4 @@
-"""An OTLP-over-HTTP receiver that keeps the spans it is sent."""
+"""An OTLP-over-HTTP receiver that keeps the spans and histograms it is sent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
@@ -19,6 +20,21 @@ class Span:
     parent_id: str
     attributes: dict[str, Any]
     service: str
+    start: int
+
+
+@dataclass
+class Point:
+    attributes: dict[str, Any]
+    count: int
+    sum: float
+    bounds: list[float]
+
+
+@dataclass
+class Histogram:
+    unit: str
+    points: list[Point]
 
 
 def _value(value: Any) -> Any:
@@ -29,6 +45,8 @@ def _value(value: Any) -> Any:
 class OtlpReceiver:
     def __init__(self) -> None:
         self.spans: list[Span] = []
+        # The newest of each name.
+        self.metrics: dict[str, Histogram] = {}
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -40,6 +58,8 @@ class OtlpReceiver:
                     body = gzip.decompress(body)
                 if self.path == "/v1/traces":
                     owner._take(ExportTraceServiceRequest.FromString(body))
+                elif self.path == "/v1/metrics":
+                    owner._take_metrics(ExportMetricsServiceRequest.FromString(body))
                 self.send_response(200)
                 self.send_header("content-type", "application/x-protobuf")
                 self.send_header("content-length", "0")
@@ -66,8 +86,24 @@ class OtlpReceiver:
                             parent_id=span.parent_span_id.hex(),
                             attributes={a.key: _value(a.value) for a in span.attributes},
                             service=service,
+                            start=span.start_time_unix_nano,
                         )
                     )
+
+    def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
+        scopes = [scope for resource in request.resource_metrics for scope in resource.scope_metrics]
+        for metric in (metric for scope in scopes for metric in scope.metrics):
+            points = [
+                Point(
+                    attributes={a.key: _value(a.value) for a in point.attributes},
+                    count=point.count,
+                    sum=point.sum,
+                    bounds=list(point.explicit_bounds),
+                )
+                for point in metric.histogram.data_points
+            ]
+            if points:
+                self.metrics[metric.name] = Histogram(metric.unit, points)
 
     def close(self) -> None:
         self._server.shutdown()
