@@ -29,9 +29,9 @@ pub(super) fn model_response(turn: u64, response: &ModelResponse, took: Duration
     let mut tool_calls = 0_u64;
     for part in &response.parts {
         match part {
-            ResponsePart::Text(piece) => text.push_str(piece),
+            ResponsePart::Text(piece) => text.push_str(&piece.content),
             ResponsePart::ToolCall(_) => tool_calls += 1,
-            ResponsePart::Thinking(_) => {}
+            ResponsePart::Thinking(_) | ResponsePart::NativeTool(_) => {}
         }
     }
     tracing::debug!(

@@ -4,8 +4,9 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::message::{
-    Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, RetryFeedback, RetryInfo,
-    Thinking, ToolCall, ToolOutcome, ToolReturn, UserContent,
+    Message, ModelRequest, ModelResponse, NativeToolPart, NativeToolStep, Origin, RequestPart,
+    ResponsePart, RetryFeedback, RetryInfo, TextPart, Thinking, ToolCall, ToolOutcome, ToolReturn,
+    UserContent,
 };
 use super::pydantic_json::compact_json;
 
@@ -192,6 +193,17 @@ impl Fields<'_> {
         Ok(self
             .timestamp()?
             .unwrap_or_else(|| Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)))
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            id: self.optional_text("id"),
+            provider_name: self.optional_text("provider_name"),
+            provider_details: match self.map.get("provider_details") {
+                Some(Value::Object(details)) => details.clone(),
+                _ => Map::new(),
+            },
+        }
     }
 
     fn call_id(&self) -> String {
@@ -447,7 +459,7 @@ fn response(item: &Map<String, Value>, place: &str) -> Result<(Message, Value), 
     let mut recorded = Vec::new();
     for (kind, part, place) in parts(item, place)? {
         let (part, json) = response_part(&kind, part, &place)?;
-        read.extend(part);
+        read.push(part);
         recorded.push(json);
     }
     let timestamp = fields.timestamp_or_now()?;
@@ -456,6 +468,7 @@ fn response(item: &Map<String, Value>, place: &str) -> Result<(Message, Value), 
         model_name: fields.optional_text("model_name").unwrap_or_default(),
         finish_reason: fields.optional_text("finish_reason"),
         provider_name: fields.optional_text("provider_name").unwrap_or_default(),
+        provider_url: fields.optional_text("provider_url"),
         timestamp: timestamp.clone(),
         ..ModelResponse::default()
     };
@@ -510,12 +523,11 @@ fn usage(usage: Option<&Value>) -> Result<Value, HistoryError> {
     }))
 }
 
-/// `None` for what a provider did by itself: it is history, and nothing that goes back.
 fn response_part(
     kind: &str,
     part: &Map<String, Value>,
     place: &str,
-) -> Result<(Option<ResponsePart>, Value), HistoryError> {
+) -> Result<(ResponsePart, Value), HistoryError> {
     let fields = Fields { map: part, place };
     Ok(match kind {
         "text" => {
@@ -528,23 +540,27 @@ fn response_part(
                 "citations": fields.or_null("citations"),
                 "part_kind": kind,
             });
-            (Some(ResponsePart::Text(content)), recorded)
+            let part = TextPart {
+                content,
+                origin: fields.origin(),
+            };
+            (ResponsePart::Text(part), recorded)
         }
         "thinking" => {
             let thinking = Thinking {
                 content: fields.text("content")?,
-                id: fields.optional_text("id"),
-                provider_name: fields.optional_text("provider_name"),
+                signature: fields.optional_text("signature"),
+                origin: fields.origin(),
             };
             let recorded = json!({
                 "content": thinking.content,
-                "id": thinking.id,
+                "id": fields.or_null("id"),
                 "signature": fields.or_null("signature"),
-                "provider_name": thinking.provider_name,
+                "provider_name": fields.or_null("provider_name"),
                 "provider_details": fields.or_null("provider_details"),
                 "part_kind": kind,
             });
-            (Some(ResponsePart::Thinking(thinking)), recorded)
+            (ResponsePart::Thinking(thinking), recorded)
         }
         "tool-call" | "builtin-tool-call" => {
             let args = fields.or_null("args");
@@ -556,7 +572,7 @@ fn response_part(
                     other => compact_json(other),
                 },
                 tool_call_id: fields.call_id(),
-                signatures: Vec::new(),
+                origin: fields.origin(),
             };
             let recorded = json!({
                 "tool_name": call.tool_name,
@@ -568,14 +584,29 @@ fn response_part(
                 "provider_details": fields.or_null("provider_details"),
                 "part_kind": kind,
             });
-            let part = (kind == "tool-call").then_some(ResponsePart::ToolCall(call));
+            let part = if kind == "tool-call" {
+                ResponsePart::ToolCall(call)
+            } else {
+                ResponsePart::NativeTool(NativeToolPart {
+                    tool_name: call.tool_name,
+                    tool_call_id: call.tool_call_id,
+                    step: NativeToolStep::Call(args),
+                    origin: call.origin,
+                })
+            };
             (part, recorded)
         }
         "builtin-tool-return" => {
+            let part = NativeToolPart {
+                tool_name: fields.text("tool_name")?,
+                tool_call_id: fields.call_id(),
+                step: NativeToolStep::Return(fields.required("content")?),
+                origin: fields.origin(),
+            };
             let recorded = json!({
-                "tool_name": fields.text("tool_name")?,
+                "tool_name": part.tool_name,
                 "content": fields.required("content")?,
-                "tool_call_id": fields.call_id(),
+                "tool_call_id": part.tool_call_id,
                 "tool_kind": fields.or_null("tool_kind"),
                 "metadata": fields.or_null("metadata"),
                 "timestamp": fields.timestamp_or_now()?,
@@ -584,7 +615,7 @@ fn response_part(
                 "provider_details": fields.or_null("provider_details"),
                 "part_kind": kind,
             });
-            (None, with_digests(recorded))
+            (ResponsePart::NativeTool(part), with_digests(recorded))
         }
         other => {
             return Err(HistoryError::Unsupported {
@@ -658,19 +689,21 @@ fn response_json(response: &ModelResponse, run_id: &str, conversation_id: &str) 
         .parts
         .iter()
         .map(|part| match part {
-            ResponsePart::Text(content) => json!({
-                "content": content, "id": null, "provider_name": null, "provider_details": null,
-                "citations": null, "part_kind": "text",
+            ResponsePart::Text(TextPart { content, origin }) => json!({
+                "content": content, "id": origin.id, "provider_name": origin.provider_name,
+                "provider_details": details_json(origin), "citations": null, "part_kind": "text",
             }),
             ResponsePart::Thinking(thinking) => json!({
-                "content": thinking.content, "id": thinking.id, "signature": null,
-                "provider_name": thinking.provider_name, "provider_details": null, "part_kind": "thinking",
+                "content": thinking.content, "id": thinking.origin.id, "signature": thinking.signature,
+                "provider_name": thinking.origin.provider_name,
+                "provider_details": details_json(&thinking.origin), "part_kind": "thinking",
             }),
             ResponsePart::ToolCall(call) => json!({
                 "tool_name": call.tool_name, "args": call.args, "tool_call_id": call.tool_call_id,
-                "tool_kind": null, "id": null, "provider_name": null, "provider_details": null,
-                "part_kind": "tool-call",
+                "tool_kind": null, "id": call.origin.id, "provider_name": call.origin.provider_name,
+                "provider_details": details_json(&call.origin), "part_kind": "tool-call",
             }),
+            ResponsePart::NativeTool(part) => native_tool_json(part, &response.timestamp),
         })
         .collect();
     json!({
@@ -707,6 +740,32 @@ fn response_json(response: &ModelResponse, run_id: &str, conversation_id: &str) 
         "failed_attempts": null,
         "state": "complete",
     })
+}
+
+fn details_json(origin: &Origin) -> Option<&Map<String, Value>> {
+    Some(&origin.provider_details).filter(|details| !details.is_empty())
+}
+
+fn native_tool_json(part: &NativeToolPart, timestamp: &str) -> Value {
+    let NativeToolPart {
+        tool_name,
+        tool_call_id,
+        step,
+        origin,
+    } = part;
+    match step {
+        NativeToolStep::Call(args) => json!({
+            "tool_name": tool_name, "args": args, "tool_call_id": tool_call_id, "tool_kind": tool_name,
+            "id": origin.id, "provider_name": origin.provider_name, "provider_details": details_json(origin),
+            "part_kind": "builtin-tool-call",
+        }),
+        NativeToolStep::Return(content) => with_digests(json!({
+            "tool_name": tool_name, "content": content, "tool_call_id": tool_call_id, "tool_kind": tool_name,
+            "metadata": null, "timestamp": timestamp, "outcome": "success",
+            "provider_name": origin.provider_name, "provider_details": details_json(origin),
+            "part_kind": "builtin-tool-return",
+        })),
+    }
 }
 
 #[cfg(test)]

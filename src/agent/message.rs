@@ -123,29 +123,170 @@ pub struct ModelResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponsePart {
-    Text(String),
+    Text(TextPart),
     Thinking(Thinking),
     ToolCall(ToolCall),
+    /// What the provider did by itself, such as a search of the web. It goes back to that provider as it came.
+    NativeTool(NativeToolPart),
 }
 
-/// What a model thought before it answered. It goes back only to the provider it came from, in the field it came in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+impl ResponsePart {
+    /// Text that says nothing of where it comes from.
+    #[must_use]
+    pub fn text(content: &str) -> Self {
+        Self::Text(content.into())
+    }
+}
+
+/// Where a part comes from, and what its provider wants back with it. Other providers don't get it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Origin {
+    /// The provider's id of the part; with Chat Completions the field that held it: `reasoning_content`, `reasoning`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// `None`: that of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_name: Option<String>,
+    /// Opaque values, such as Gemini's `thought_signature`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub provider_details: Map<String, Value>,
+}
+
+impl Origin {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Was the part made by `provider`? `response` tells who made what does not say so itself.
+    #[must_use]
+    pub fn is(&self, provider: &str, response: &ModelResponse) -> bool {
+        self.provider_name
+            .as_deref()
+            .unwrap_or(&response.provider_name)
+            == provider
+    }
+}
+
+/// What a model says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenText", into = "WrittenText")]
+pub struct TextPart {
+    pub content: String,
+    pub origin: Origin,
+}
+
+/// Text alone is written as a string.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum WrittenText {
+    Alone(String),
+    WithOrigin { content: String, origin: Origin },
+}
+
+impl From<WrittenText> for TextPart {
+    fn from(written: WrittenText) -> Self {
+        match written {
+            WrittenText::Alone(content) => content.as_str().into(),
+            WrittenText::WithOrigin { content, origin } => Self { content, origin },
+        }
+    }
+}
+
+impl From<TextPart> for WrittenText {
+    fn from(part: TextPart) -> Self {
+        let TextPart { content, origin } = part;
+        if origin.is_unknown() {
+            Self::Alone(content)
+        } else {
+            Self::WithOrigin { content, origin }
+        }
+    }
+}
+
+impl From<&str> for TextPart {
+    fn from(content: &str) -> Self {
+        Self {
+            content: content.to_owned(),
+            origin: Origin::default(),
+        }
+    }
+}
+
+/// What a model thought before it answered. It goes back only to the provider it came from, in the form it came in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thinking {
+    /// Empty when the provider keeps it to itself and gives only a signature.
     pub content: String,
-    /// The field of the response that held it: `reasoning_content`, `reasoning`.
-    pub id: Option<String>,
-    pub provider_name: Option<String>,
+    /// By which the provider knows its own thinking again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    #[serde(skip_serializing_if = "Origin::is_unknown")]
+    pub origin: Origin,
 }
 
 /// A call that the model wants made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolCall {
     pub tool_name: String,
     /// The arguments as the model wrote them: usually, not always, a JSON object.
     pub args: String,
     pub tool_call_id: String,
-    /// Opaque texts that go back with the call to the provider it came from (Gemini's thought signatures).
-    pub signatures: Vec<String>,
+    #[serde(skip_serializing_if = "Origin::is_unknown")]
+    pub origin: Origin,
+}
+
+/// A step of a tool that runs at the provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NativeToolPart {
+    /// pydantic-ai's name of the tool: `web_search`.
+    pub tool_name: String,
+    pub tool_call_id: String,
+    pub step: NativeToolStep,
+    pub origin: Origin,
+}
+
+/// What a [`NativeToolPart`] shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NativeToolStep {
+    /// The tool's arguments.
+    Call(Value),
+    /// What it found.
+    Return(Value),
+}
+
+impl Default for NativeToolStep {
+    fn default() -> Self {
+        Self::Call(Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    #[test]
+    fn text_is_recorded_as_a_string_until_it_has_an_origin() {
+        let part = ResponsePart::text("Hi.");
+        assert_eq!(json!(part), json!({ "text": "Hi." }));
+        assert_eq!(
+            serde_json::from_value::<ResponsePart>(json!({ "text": "Hi." })).unwrap(),
+            part
+        );
+        let mut part = TextPart::from("Hi.");
+        part.origin.id = Some("msg_1".to_owned());
+        let part = ResponsePart::Text(part);
+        let written = json!({ "text": { "content": "Hi.", "origin": { "id": "msg_1" } } });
+        assert_eq!(json!(part), written);
+        assert_eq!(
+            serde_json::from_value::<ResponsePart>(written).unwrap(),
+            part
+        );
+    }
 }

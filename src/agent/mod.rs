@@ -22,7 +22,7 @@ pub mod usage;
 
 pub use binary_content::{BinaryContent, ToolOutput};
 pub use error::AgentError;
-pub use model::{Model, ModelError};
+pub use model::{Model, ModelError, NativeTool};
 pub use output::{EndStrategy, Output, OutputSpec};
 pub use run::{Agent, RunInput, RunOutcome};
 pub use spans::Telemetry;

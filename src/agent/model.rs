@@ -1,6 +1,7 @@
 //! The trait that every model provider implements.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::{Message, ModelResponse};
@@ -18,8 +19,32 @@ pub struct RequestParameters {
     pub output_object: Option<OutputObject>,
     /// False when only an output tool can end the run.
     pub allow_text_output: bool,
+    /// Tools that run at the provider.
+    pub native_tools: Vec<NativeTool>,
+    /// So many of the newest request's instructions, from the first on, are the same in every run.
+    pub static_instructions: usize,
     /// pydantic-ai's `model_settings`: `temperature`, `max_tokens` ...
     pub settings: Map<String, Value>,
+}
+
+/// A tool that runs at the provider.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NativeTool {
+    WebSearch(WebSearch),
+}
+
+/// What a search of the web may do: pydantic-ai's `WebSearchTool`. A provider that can't be told something ignores it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WebSearch {
+    /// `low`, `medium` or `high`.
+    pub search_context_size: Option<String>,
+    /// `city`, `country`, `region`, `timezone`.
+    pub user_location: Option<Value>,
+    pub blocked_domains: Option<Vec<String>>,
+    pub allowed_domains: Option<Vec<String>>,
+    pub max_uses: Option<u64>,
 }
 
 impl RequestParameters {

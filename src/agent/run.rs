@@ -15,7 +15,7 @@ use super::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, RetryFeedback, RetryInfo,
     ToolCall, UserContent,
 };
-use super::model::{Model, RequestParameters};
+use super::model::{Model, NativeTool, RequestParameters};
 use super::output::{EndStrategy, Output, OutputError, OutputSpec, TextOutput};
 use super::render::is_arguments_object;
 use super::spans::{RunSpan, Telemetry};
@@ -36,6 +36,8 @@ pub struct Agent {
     pub toolsets: Vec<Arc<dyn Toolset>>,
     /// The system prompt. White space around it is dropped; blank means none.
     pub instructions: String,
+    /// Tools that run at the model's provider.
+    pub native_tools: Vec<NativeTool>,
     /// pydantic-ai's `model_settings`.
     pub settings: Map<String, Value>,
     pub retries: Retries,
@@ -373,6 +375,8 @@ impl Agent {
                 TextOutput::Structured => output.tools.is_empty(),
                 TextOutput::Refused => false,
             },
+            native_tools: self.native_tools.clone(),
+            static_instructions: usize::from(!self.instructions.trim().is_empty()),
             settings: self.settings.clone(),
         };
         let (model, messages) = (self.model.as_ref(), &state.messages);
@@ -498,9 +502,9 @@ impl Said {
         };
         for part in &response.parts {
             match part {
-                ResponsePart::Text(piece) => said.text.push_str(piece),
+                ResponsePart::Text(piece) => said.text.push_str(&piece.content),
                 ResponsePart::ToolCall(call) => said.calls.push(call.clone()),
-                ResponsePart::Thinking(_) => {}
+                ResponsePart::Thinking(_) | ResponsePart::NativeTool(_) => {}
             }
         }
         said

@@ -174,7 +174,7 @@ fn response(parts: Vec<ResponsePart>) -> ModelResponse {
 }
 
 fn text(text: &str) -> ModelResponse {
-    response(vec![ResponsePart::Text(text.to_owned())])
+    response(vec![ResponsePart::text(text)])
 }
 
 /// Calls of `(tool, arguments)`, with ids `a0`, `a1` ... that begin with `prefix`.
@@ -205,6 +205,7 @@ fn agent(model: &Arc<Playback>, toolsets: Vec<Arc<dyn Toolset>>) -> Agent {
         model: model.clone(),
         toolsets,
         instructions: "  Be brief. \n".to_owned(),
+        native_tools: Vec::new(),
         settings: Map::new(),
         retries: Retries::default(),
         limits: UsageLimits::default(),
@@ -457,10 +458,7 @@ async fn unknown_tools_and_bad_arguments_are_told_to_the_model() {
 
 #[tokio::test]
 async fn an_empty_response_is_asked_again_once() {
-    let model = Playback::new(vec![
-        response(vec![ResponsePart::Text(String::new())]),
-        text(" \n"),
-    ]);
+    let model = Playback::new(vec![response(vec![ResponsePart::text("")]), text(" \n")]);
     let outcome = agent(&model, Vec::new()).run(input()).await;
     assert_eq!(outcome.output.unwrap(), said(" \n"));
     let Some(Message::Request(again)) = outcome.messages.get(2) else {
@@ -861,9 +859,7 @@ async fn a_tool_that_wants_to_be_called_again_comes_before_the_answer() {
 async fn an_answer_in_text_skips_the_tools_only_when_the_run_ends_early() {
     let with_text = || {
         let mut response = calls("a", &[("work", &how("well"))]);
-        response
-            .parts
-            .insert(0, ResponsePart::Text("{\"n\": 3}".to_owned()));
+        response.parts.insert(0, ResponsePart::text("{\"n\": 3}"));
         response
     };
     for (strategy, expected) in [(EndStrategy::Early, 3), (EndStrategy::Graceful, 4)] {

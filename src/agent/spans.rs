@@ -11,7 +11,10 @@ use opentelemetry::{Context, InstrumentationScope, KeyValue, global};
 use serde_json::{Map, Value, json};
 
 use super::error::AgentError;
-use super::message::{Message, ModelResponse, RequestPart, ResponsePart, ToolCall, UserContent};
+use super::message::{
+    Message, ModelResponse, NativeToolPart, NativeToolStep, RequestPart, ResponsePart, ToolCall,
+    UserContent,
+};
 use super::metrics::{Meters, RequestMetrics};
 use super::model::{Model, ModelError, RequestParameters};
 use super::output::{ObjectMode, Output};
@@ -570,7 +573,7 @@ fn response_json(response: &ModelResponse, content: bool) -> Value {
         .parts
         .iter()
         .map(|part| match part {
-            ResponsePart::Text(text) => text_json(text, content),
+            ResponsePart::Text(text) => text_json(&text.content, content),
             ResponsePart::Thinking(thinking) if content => {
                 json!({ "type": "thinking", "content": thinking.content })
             }
@@ -583,6 +586,7 @@ fn response_json(response: &ModelResponse, content: bool) -> Value {
                 }
                 piece
             }
+            ResponsePart::NativeTool(part) => native_tool_json(part, content),
         })
         .collect();
     let mut message = json!({ "role": "assistant", "parts": parts });
@@ -590,4 +594,18 @@ fn response_json(response: &ModelResponse, content: bool) -> Value {
         message.insert("finish_reason".to_owned(), reason.clone().into());
     }
     message
+}
+
+fn native_tool_json(part: &NativeToolPart, content: bool) -> Value {
+    let (kind, key, value) = match &part.step {
+        NativeToolStep::Call(arguments) => ("tool_call", "arguments", arguments),
+        NativeToolStep::Return(found) => ("tool_call_response", "result", found),
+    };
+    let mut piece = json!({
+        "type": kind, "id": part.tool_call_id, "name": part.tool_name, "builtin": true,
+    });
+    if content && let Value::Object(piece) = &mut piece {
+        piece.insert(key.to_owned(), value.clone());
+    }
+    piece
 }

@@ -91,7 +91,7 @@ impl RunUsage {
                 })
                 .collect(),
             cost: match (self.cost, earlier.cost) {
-                (Some(now), Some(then)) => Some(Cost(now.0 - then.0)),
+                (Some(now), Some(then)) => Some(now - then),
                 (now, _) => now,
             },
         }
@@ -174,7 +174,7 @@ impl AddAssign<&RequestUsage> for RunUsage {
         self.output_reasoning_tokens += request.output_reasoning_tokens;
         self.unmeasured_requests += u64::from(request.unmeasured);
         if let Some(cost) = request.cost {
-            self.cost = Some(Cost(self.cost.unwrap_or_default().0 + cost.0));
+            self.cost = Some(self.cost.unwrap_or_default() + cost);
         }
     }
 }
@@ -378,7 +378,7 @@ mod tests {
             tool_calls: 1,
             input_tokens: 30,
             output_tokens: 15,
-            cost: Some(Cost(156_600_000)),
+            cost: Some(Cost::of_units(156_600_000)),
             ..RunUsage::default()
         };
         let Value::Object(record) = usage.to_record() else {

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::agent::NativeTool;
+
 /// Names an object that stayed in the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -233,9 +235,9 @@ pub struct AgentTask {
     pub output_type: OutputType,
     #[serde(default)]
     pub toolsets: Vec<ToolsetSpec>,
-    /// pydantic-ai capability objects; none is supported yet.
+    /// What pydantic-ai's capabilities come to; their toolsets are among `toolsets`.
     #[serde(default)]
-    pub capabilities: Vec<Argument>,
+    pub capabilities: Capabilities,
     #[serde(default = "yes")]
     pub enable_tool_logging: bool,
     #[serde(default)]
@@ -249,6 +251,19 @@ pub struct AgentTask {
     /// Set for `LLMOperator`, `LLMBranchOperator` and their decorators, which ask without tools.
     #[serde(default)]
     pub llm: Option<LlmQuestion>,
+}
+
+/// What the capabilities of an agent come to, but for their toolsets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capabilities {
+    /// Go over the agent's own `model_settings`.
+    pub settings: Map<String, Value>,
+    pub native_tools: Vec<NativeTool>,
+    /// The first one that does not run natively.
+    pub unsupported: Option<String>,
+    /// Why they make no sense as they are given.
+    pub fault: Option<String>,
 }
 
 /// What `LLMOperator` and its subclasses take in place of `agent_params`.

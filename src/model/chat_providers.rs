@@ -184,6 +184,19 @@ pub const CHAT_PROVIDERS: &[ChatProvider] = &[
         ..like_openai("zai", "https://api.z.ai/api/paas/v4", "", &["ZAI_API_KEY"])
     },
     ChatProvider {
+        strict_tools: false,
+        ..like_openai(
+            "huggingface",
+            "https://router.huggingface.co/v1",
+            "",
+            &["HF_TOKEN"],
+        )
+    },
+    ChatProvider {
+        host_suffix: "/api/v2/cortex/v1",
+        ..like_openai("snowflake", "", "", &["SNOWFLAKE_TOKEN"])
+    },
+    ChatProvider {
         host_suffix: "/openai/v1",
         ..like_openai(
             "groq",

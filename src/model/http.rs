@@ -1,10 +1,11 @@
-//! One POST to a model provider, retried as the OpenAI SDK retries.
+//! One POST to a model provider, retried as the SDKs of OpenAI and Anthropic retry.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
+use super::endpoint::Authorization;
 use crate::agent::ModelError;
 use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_value;
@@ -28,12 +29,18 @@ pub struct Post {
     pub timeout: Duration,
     /// For error texts.
     pub model_name: String,
+    /// Tries after the first one.
+    pub max_retries: u32,
+    pub error_body: ErrorBody,
+    pub authorization: Authorization,
 }
 
-/// An answer with a status below 400.
-pub struct Answer {
-    pub content_type: String,
-    pub text: String,
+/// How much of a refusal's JSON its error shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorBody {
+    /// The object under `error`.
+    Inner,
+    Whole,
 }
 
 /// A client for model requests.
@@ -69,12 +76,22 @@ pub fn server(base_url: &str) -> Option<(String, u16)> {
     Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
-/// Sends, and sends again on connection errors, 408, 409, 429 and from 500 on, up to [`MAX_RETRIES`] times.
+/// Sends, and sends again on connection errors, 408, 409, 429 and from 500 on. The text of an answer with a status
+/// below 400.
 ///
 /// # Errors
 /// The last try's status or connection error.
-pub async fn post(client: &reqwest::Client, post: &Post) -> Result<Answer, ModelError> {
-    with_retries(MAX_RETRIES, || try_once(client, post)).await
+pub async fn post(client: &reqwest::Client, post: &Post) -> Result<String, ModelError> {
+    with_retries(post.max_retries, || try_once(client, post)).await
+}
+
+/// As [`post`], of an answer that comes bit by bit: the time-out counts anew for each of them, and what has begun is not
+/// asked for again.
+///
+/// # Errors
+/// As [`post`].
+pub async fn post_stream(client: &reqwest::Client, post: &Post) -> Result<String, ModelError> {
+    with_retries(post.max_retries, || try_stream(client, post)).await
 }
 
 /// Tries once and up to `max_retries` times more, as each failure asks for.
@@ -115,35 +132,65 @@ pub(super) enum Retry {
     After(Option<Duration>),
 }
 
-async fn try_once(client: &reqwest::Client, post: &Post) -> Result<Answer, (ModelError, Retry)> {
+async fn try_once(client: &reqwest::Client, post: &Post) -> Result<String, (ModelError, Retry)> {
     let broken = |error: reqwest::Error| (connection_error(&error, &post.url), Retry::After(None));
-    let response = client
-        .post(&post.url)
-        .headers(post.headers.clone())
-        .timeout(post.timeout)
-        .json(&post.body)
-        .send()
+    let request = request(client, post).await?.timeout(post.timeout);
+    let response = request.send().await.map_err(broken)?;
+    if response.status().as_u16() < 400 {
+        return response.text().await.map_err(broken);
+    }
+    Err(refused(response, post).await)
+}
+
+async fn try_stream(client: &reqwest::Client, post: &Post) -> Result<String, (ModelError, Retry)> {
+    let silent = || ModelError::Connection(timed_out(&host(&post.url)));
+    let in_time = |error: reqwest::Error| connection_error(&error, &post.url);
+    let request = request(client, post).await?;
+    let mut response = tokio::time::timeout(post.timeout, request.send())
         .await
-        .map_err(broken)?;
+        .map_err(|_| (silent(), Retry::After(None)))?
+        .map_err(|error| (in_time(error), Retry::After(None)))?;
+    if response.status().as_u16() >= 400 {
+        return Err(tokio::time::timeout(post.timeout, refused(response, post))
+            .await
+            .map_err(|_| (silent(), Retry::Never))?);
+    }
+    let mut body = Vec::new();
+    loop {
+        let chunk = tokio::time::timeout(post.timeout, response.chunk());
+        match chunk.await {
+            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+            Ok(Ok(None)) => return Ok(String::from_utf8_lossy(&body).into_owned()),
+            Ok(Err(error)) => return Err((in_time(error), Retry::Never)),
+            Err(_) => return Err((silent(), Retry::Never)),
+        }
+    }
+}
+
+async fn request(
+    client: &reqwest::Client,
+    post: &Post,
+) -> Result<reqwest::RequestBuilder, (ModelError, Retry)> {
+    let body = post.body.to_string().into_bytes();
+    let mut headers = post.headers.clone();
+    post.authorization
+        .add_to(&mut headers, &post.url, &body)
+        .await
+        .map_err(|error| (error, Retry::Never))?;
+    Ok(client.post(&post.url).headers(headers).body(body))
+}
+
+async fn refused(response: reqwest::Response, post: &Post) -> (ModelError, Retry) {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
-    if status < 400 {
-        let text = response.text().await.map_err(broken)?;
-        let content_type = headers
-            .get("content-type")
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned();
-        return Ok(Answer { content_type, text });
-    }
     // A body that breaks off takes nothing from the status, which is what counts.
     let body = response.text().await.unwrap_or_default();
     let error = ModelError::Http {
         status,
         model_name: post.model_name.clone(),
-        body: error_body(body.trim()),
+        body: error_body(body.trim(), post.error_body),
     };
-    Err((error, decide(status, &headers)))
+    (error, decide(status, &headers))
 }
 
 /// Whether an error status is worth another try.
@@ -191,15 +238,23 @@ fn backoff(retries: u32) -> Duration {
     full.mul_f64(1.0 - quarter)
 }
 
-pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
-    let host = server(url).map_or_else(
+fn host(url: &str) -> String {
+    server(url).map_or_else(
         || "the model's server".to_owned(),
         |(host, port)| format!("{host}:{port}"),
-    );
+    )
+}
+
+fn timed_out(host: &str) -> String {
+    format!(
+        "Request timed out. No answer from {host}: check the connection's host, or raise the timeout setting."
+    )
+}
+
+pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError {
+    let host = host(url);
     ModelError::Connection(if error.is_timeout() {
-        format!(
-            "Request timed out. No answer from {host}: check the connection's host, or raise the timeout setting."
-        )
+        timed_out(&host)
     } else {
         format!(
             "Connection error. {host} could not be reached or hung up: {}",
@@ -208,10 +263,12 @@ pub(super) fn connection_error(error: &reqwest::Error, url: &str) -> ModelError 
     })
 }
 
-/// An error response's body as it reads in the error: the `error` object as Python prints it, or the plain text.
-pub(super) fn error_body(text: &str) -> String {
+/// An error response's body as it reads in the error: as Python prints it, or the plain text.
+pub(super) fn error_body(text: &str, shown: ErrorBody) -> String {
     let body = match serde_json::from_str(text) {
-        Ok(Value::Object(mut map)) => map.remove("error").unwrap_or(Value::Object(map)),
+        Ok(Value::Object(mut map)) if shown == ErrorBody::Inner => {
+            map.remove("error").unwrap_or(Value::Object(map))
+        }
         Ok(other) => other,
         Err(_) => return text.to_owned(),
     };
@@ -236,12 +293,23 @@ mod tests {
     #[test]
     fn an_error_body_reads_as_a_python_dict_or_as_plain_text() {
         assert_eq!(
-            error_body(r#"{"error": {"message": "slow", "code": null}}"#),
+            error_body(
+                r#"{"error": {"message": "slow", "code": null}}"#,
+                ErrorBody::Inner
+            ),
             "{'message': 'slow', 'code': None}"
         );
-        assert_eq!(error_body(r#"{"error": "no"}"#), "no");
-        assert_eq!(error_body(r#"{"detail": 1}"#), "{'detail': 1}");
-        assert_eq!(error_body("upstream gone"), "upstream gone");
+        for (text, shown) in [
+            (r#"{"error": "no"}"#, "no"),
+            (r#"{"detail": 1}"#, "{'detail': 1}"),
+            ("upstream gone", "upstream gone"),
+        ] {
+            assert_eq!(error_body(text, ErrorBody::Inner), shown);
+        }
+        assert_eq!(
+            error_body(r#"{"error": "no"}"#, ErrorBody::Whole),
+            "{'error': 'no'}"
+        );
     }
 
     #[test]

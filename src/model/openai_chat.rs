@@ -5,28 +5,27 @@
 
 use async_trait::async_trait;
 use chrono::{SecondsFormat, Utc};
-use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
-};
 use serde_json::{Map, Value, json};
 
 use super::chat_providers::{ChatProvider, SendThinking};
-use super::http::{Post, client, post, server, timeout};
-use super::openai_profile::drops_sampling;
+use super::conversation::{instructions, new_tool_call_id, openings, refuse_native_tools};
+use super::endpoint::Endpoint;
+use super::http::{client, post, server};
+use super::openai_profile::{drops_sampling, effort};
 use super::openai_schema;
+use super::openrouter_cache;
 use super::prices;
+use super::thinking::WantedThinking;
 use super::tool_files::{self, FilePart, file_parts, result_content};
 use crate::agent::message::{
-    Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
+    Message, ModelResponse, Origin, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome,
+    UserContent,
 };
 use crate::agent::model::RequestParameters;
 use crate::agent::output::{ObjectMode, OutputObject};
 use crate::agent::render::{arguments_text, feedback_text, tool_error_text, tool_result_text};
 use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError, ToolDefinition};
-
-/// What the provider's logs show of us.
-const AGENT: &str = concat!("updraft/", env!("CARGO_PKG_VERSION"));
 
 /// Tags that some models put around their thinking, and in which thinking is told to other models.
 const THINK: (&str, &str) = ("<think>", "</think>");
@@ -42,7 +41,6 @@ const FIELDS: &[(&str, &str, bool)] = &[
     ("logit_bias", "logit_bias", true),
     ("openai_logprobs", "logprobs", true),
     ("openai_top_logprobs", "top_logprobs", true),
-    ("openai_reasoning_effort", "reasoning_effort", false),
     ("openai_user", "user", false),
     ("service_tier", "service_tier", false),
     ("openai_service_tier", "service_tier", false),
@@ -56,47 +54,6 @@ const FIELDS: &[(&str, &str, bool)] = &[
         false,
     ),
 ];
-
-/// Where requests go and with what.
-pub struct Endpoint {
-    /// As the connection gives it.
-    pub base_url: String,
-    /// `?api-version=...` for Azure, else empty.
-    pub query: String,
-    pub headers: HeaderMap,
-}
-
-impl Endpoint {
-    /// A server that takes a bearer token.
-    ///
-    /// # Errors
-    /// The key holds characters that no HTTP header may hold.
-    pub fn bearer(base_url: &str, api_key: &str) -> Result<Self, ModelError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, secret_header(&format!("Bearer {api_key}"))?);
-        Ok(Self {
-            base_url: base_url.to_owned(),
-            query: String::new(),
-            headers,
-        })
-    }
-}
-
-/// A header value that no log shows.
-///
-/// # Errors
-/// The key holds characters that no HTTP header may hold.
-pub fn secret_header(value: &str) -> Result<HeaderValue, ModelError> {
-    let mut header = HeaderValue::from_str(value).map_err(|_| {
-        ModelError::Configuration(
-            "The model connection's password (the API key) holds characters that can't be sent in an HTTP header; \
-             look for line breaks or other stray characters in it."
-                .to_owned(),
-        )
-    })?;
-    header.set_sensitive(true);
-    Ok(header)
-}
 
 fn file_part(part: FilePart<'_>) -> Value {
     match part {
@@ -135,14 +92,6 @@ impl OpenAiChat {
         })
     }
 
-    fn url(&self) -> String {
-        format!(
-            "{}/chat/completions{}",
-            self.endpoint.base_url.trim_end_matches('/'),
-            self.endpoint.query
-        )
-    }
-
     fn body(&self, messages: &[Message], parameters: &RequestParameters) -> Value {
         let settings = &parameters.settings;
         let mut body = Map::new();
@@ -155,7 +104,11 @@ impl OpenAiChat {
         body.insert("stream".to_owned(), false.into());
         let effort = settings
             .get("openai_reasoning_effort")
-            .and_then(Value::as_str);
+            .and_then(Value::as_str)
+            .or_else(|| effort(&self.model_name, WantedThinking::of(settings)?, false));
+        if let Some(effort) = effort {
+            body.insert("reasoning_effort".to_owned(), effort.into());
+        }
         let no_sampling = drops_sampling(&self.model_name, effort);
         for (setting, field, sampling) in FIELDS {
             if let Some(value) = settings.get(*setting)
@@ -188,6 +141,10 @@ impl OpenAiChat {
             if let Some(parallel) = settings.get("parallel_tool_calls") {
                 body.insert("parallel_tool_calls".to_owned(), parallel.clone());
             }
+        }
+        if self.provider.prefix == "openrouter" {
+            let lasting = openings(messages) + parameters.static_instructions;
+            openrouter_cache::mark(&mut body, &self.model_name, settings, lasting);
         }
         if let Some(Value::Object(extra)) = settings.get("extra_body") {
             body.extend(extra.clone());
@@ -234,28 +191,13 @@ impl OpenAiChat {
 
     fn messages(&self, messages: &[Message], object: Option<&OutputObject>) -> Vec<Value> {
         let mut out = Vec::new();
-        let newest = messages.iter().rev().find_map(|message| match message {
-            Message::Request(request) => Some(request),
-            Message::Response(_) => None,
-        });
         // What stands at the conversation's beginning comes before what is said anew with each request.
-        let opening = match messages.first() {
-            Some(Message::Request(request)) => request
-                .parts
-                .iter()
-                .take_while(|part| matches!(part, RequestPart::SystemPrompt(_)))
-                .count(),
-            _ => 0,
-        };
-        let mut instructions: Vec<Value> = newest
+        let opening = openings(messages);
+        let schema = object.map(|object| openai_schema::transform(&object.schema, object.strict).0);
+        let instructions: Vec<Value> = instructions(messages, object, schema.as_ref())
             .iter()
-            .flat_map(|request| &request.instructions)
             .map(|text| self.system(text))
             .collect();
-        if let Some(object) = object {
-            let (schema, _) = openai_schema::transform(&object.schema, object.strict);
-            instructions.extend(object.instructions(&schema).map(|text| self.system(&text)));
-        }
         let mut announced = false;
         for message in messages {
             match message {
@@ -336,7 +278,8 @@ impl OpenAiChat {
         let mut fields: Vec<(&str, Vec<&str>)> = Vec::new();
         for part in &response.parts {
             match part {
-                ResponsePart::Text(text) => texts.push(text.clone()),
+                ResponsePart::Text(text) => texts.push(text.content.clone()),
+                ResponsePart::NativeTool(_) => {}
                 ResponsePart::ToolCall(call) => calls.push(json!({
                     "id": call.tool_call_id,
                     "type": "function",
@@ -375,33 +318,11 @@ impl OpenAiChat {
     fn thinking_field<'a>(&self, thinking: &'a Thinking) -> Option<&'a str> {
         match self.provider.thinking {
             SendThinking::Field(field) => Some(field),
-            SendThinking::Auto => thinking.id.as_deref().filter(|id| {
+            SendThinking::Auto => thinking.origin.id.as_deref().filter(|id| {
                 *id != "content"
-                    && thinking.provider_name.as_deref() == Some(self.provider.provider_name)
+                    && thinking.origin.provider_name.as_deref() == Some(self.provider.provider_name)
             }),
         }
-    }
-
-    fn headers(&self, settings: &Map<String, Value>) -> Result<HeaderMap, ModelError> {
-        let mut headers = self.endpoint.headers.clone();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        if let Some(Value::Object(extra)) = settings.get("extra_headers") {
-            for (name, value) in extra {
-                let text = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned);
-                let (Ok(name), Ok(value)) =
-                    (name.parse::<HeaderName>(), text.parse::<HeaderValue>())
-                else {
-                    return Err(ModelError::Configuration(format!(
-                        "model_settings['extra_headers'] holds {name:?}, which can't be sent as an HTTP header"
-                    )));
-                };
-                headers.insert(name, value);
-            }
-        }
-        Ok(headers)
     }
 
     fn read(&self, body: &Value) -> Result<ModelResponse, ModelError> {
@@ -478,8 +399,12 @@ impl OpenAiChat {
         let thinking = |content: &str, id: &str| {
             ResponsePart::Thinking(Thinking {
                 content: content.to_owned(),
-                id: Some(id.to_owned()),
-                provider_name: Some(self.provider.provider_name.to_owned()),
+                signature: None,
+                origin: Origin {
+                    id: Some(id.to_owned()),
+                    provider_name: Some(self.provider.provider_name.to_owned()),
+                    provider_details: Map::new(),
+                },
             })
         };
         for field in ["reasoning", "reasoning_content"] {
@@ -494,7 +419,7 @@ impl OpenAiChat {
             parts.push(if is_thinking {
                 thinking(piece, "content")
             } else {
-                ResponsePart::Text(piece.to_owned())
+                ResponsePart::text(piece)
             });
         }
         let calls = match message.get("tool_calls") {
@@ -516,13 +441,13 @@ impl OpenAiChat {
             };
             let tool_call_id = match call.get("id").and_then(Value::as_str) {
                 Some(id) if !id.is_empty() => id.to_owned(),
-                _ => format!("pyd_ai_{}", uuid::Uuid::new_v4().simple()),
+                _ => new_tool_call_id(),
             };
             parts.push(ResponsePart::ToolCall(ToolCall {
                 tool_name: name.to_owned(),
                 args,
                 tool_call_id,
-                signatures: Vec::new(),
+                ..ToolCall::default()
             }));
         }
         Ok(parts)
@@ -555,16 +480,14 @@ impl Model for OpenAiChat {
         messages: &[Message],
         parameters: &RequestParameters,
     ) -> Result<ModelResponse, ModelError> {
-        let timeout = timeout(&parameters.settings);
-        let request = Post {
-            url: self.url(),
-            headers: self.headers(&parameters.settings)?,
-            body: self.body(messages, parameters),
-            timeout,
-            model_name: self.model_name.clone(),
-        };
+        refuse_native_tools(parameters, self.provider.provider_name)?;
+        let body = self.body(messages, parameters);
+        let settings = &parameters.settings;
+        let request = self
+            .endpoint
+            .post("chat/completions", body, settings, &self.model_name)?;
         let answer = post(&self.client, &request).await?;
-        match serde_json::from_str(&answer.text) {
+        match serde_json::from_str(&answer) {
             Ok(body @ Value::Object(_)) => self.read(&body),
             _ => Err(ModelError::UnexpectedBehavior(format!(
                 "Invalid response from {} chat completions endpoint, expected JSON data",

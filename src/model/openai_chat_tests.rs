@@ -21,8 +21,12 @@ fn read(prefix: &str, message: &Value) -> Vec<ResponsePart> {
 fn thinking(content: &str, id: &str) -> ResponsePart {
     ResponsePart::Thinking(Thinking {
         content: content.to_owned(),
-        id: Some(id.to_owned()),
-        provider_name: Some("openai".to_owned()),
+        signature: None,
+        origin: Origin {
+            id: Some(id.to_owned()),
+            provider_name: Some("openai".to_owned()),
+            provider_details: Map::new(),
+        },
     })
 }
 
@@ -38,12 +42,10 @@ async fn azure_has_the_deployment_in_the_path_and_its_own_header() {
         })))
         .mount(&server)
         .await;
-    let mut headers = HeaderMap::new();
-    headers.insert("api-key", secret_header("made-up-key").unwrap());
+    let base_url = format!("{}/openai/deployments/mock-model", server.uri());
     let endpoint = Endpoint {
-        base_url: format!("{}/openai/deployments/mock-model", server.uri()),
         query: "?api-version=2026-01-01".to_owned(),
-        headers,
+        ..Endpoint::with_key(&base_url, "api-key", "made-up-key").unwrap()
     };
     let model = OpenAiChat::new("mock-model", *chat_provider("azure").unwrap(), endpoint).unwrap();
     let messages = [Message::Request(ModelRequest {
@@ -56,7 +58,7 @@ async fn azure_has_the_deployment_in_the_path_and_its_own_header() {
         .request(&messages, &RequestParameters::default())
         .await
         .unwrap();
-    assert_eq!(response.parts, vec![ResponsePart::Text("Hi.".to_owned())]);
+    assert_eq!(response.parts, vec![ResponsePart::text("Hi.")]);
     assert_eq!(response.provider_name, "azure");
     assert!(response.usage.unmeasured);
 }
@@ -80,7 +82,7 @@ fn the_length_limit_has_the_name_that_the_provider_knows() {
 
 #[test]
 fn thinking_is_found_in_its_own_field_or_between_tags() {
-    let text = |text: &str| ResponsePart::Text(text.to_owned());
+    let text = ResponsePart::text;
     assert_eq!(
         read(
             "openai-chat",
@@ -104,7 +106,7 @@ fn thinking_is_found_in_its_own_field_or_between_tags() {
 #[test]
 fn thinking_goes_back_as_it_came_only_where_it_came_from() {
     let said = |part: ResponsePart| ModelResponse {
-        parts: vec![part, ResponsePart::Text("A.".to_owned())],
+        parts: vec![part, ResponsePart::text("A.")],
         ..ModelResponse::default()
     };
     let openai = model("openai-chat", "http://x");
@@ -133,7 +135,7 @@ fn content_in_parts_and_arguments_in_objects_are_understood() {
             "openai-chat",
             &json!({"content": [{"type": "text", "text": "A"}, "B", {"type": "reference"}]})
         ),
-        vec![ResponsePart::Text("AB".to_owned())]
+        vec![ResponsePart::text("AB")]
     );
     let call = json!({"tool_calls": [{"id": "c", "function": {"name": "query", "arguments": {"sql": "x"}}}]});
     assert_eq!(

@@ -321,14 +321,26 @@ pub(super) fn cost(provider: &str, model_name: &str, usage: &RequestUsage) -> Op
         .input_tokens
         .saturating_sub(usage.cache_read_tokens)
         .saturating_sub(usage.cache_write_tokens);
-    let input = i128::from(uncached) * price.input
-        + i128::from(usage.cache_read_tokens) * price.cache_read.unwrap_or(price.input)
-        + i128::from(usage.cache_write_tokens) * price.cache_write.unwrap_or(price.input);
-    let output = i128::from(usage.output_tokens) * price.output;
-    Some(Cost(match price.long_from {
-        Some(from) if usage.input_tokens > from => input * 2 + output * 3 / 2,
-        _ => input + output,
-    }))
+    let is_long = price
+        .long_from
+        .is_some_and(|from| usage.input_tokens > from);
+    let of = |tokens: u64, price: i128| i128::from(tokens) * price;
+    let input = |tokens, price| Cost::of_units(of(tokens, price) * if is_long { 2 } else { 1 });
+    let output = of(usage.output_tokens, price.output);
+    let output = Cost::of_units(if is_long { output * 3 / 2 } else { output });
+    // A sum has the places of its parts, so each kind of tokens is a part of its own.
+    Some(
+        input(uncached, price.input)
+            + input(
+                usage.cache_read_tokens,
+                price.cache_read.unwrap_or(price.input),
+            )
+            + input(
+                usage.cache_write_tokens,
+                price.cache_write.unwrap_or(price.input),
+            )
+            + output,
+    )
 }
 
 /// `gpt-5`, `gpt-5-2025-08-07`, `claude-opus-5-20260101`, `gpt-5-latest`, but not `gpt-5-mini`.

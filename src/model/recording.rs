@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::agent::message::{Message, ModelResponse};
 use crate::agent::model::RequestParameters;
@@ -146,9 +146,12 @@ impl Described {
         let mut described = json!({
             "messages": new,
             "tools": parameters.tools,
-            "settings": parameters.settings,
+            "settings": told_settings(&parameters.settings),
         });
         if let Value::Object(described) = &mut described {
+            if !parameters.native_tools.is_empty() {
+                described.insert("native_tools".to_owned(), json!(parameters.native_tools));
+            }
             if !parameters.output_tools.is_empty() {
                 described.insert("output_tools".to_owned(), json!(parameters.output_tools));
             }
@@ -207,6 +210,15 @@ impl Described {
             other => other,
         }
     }
+}
+
+/// The settings but for those that change only what the provider keeps of a request.
+fn told_settings(settings: &Map<String, Value>) -> Map<String, Value> {
+    let told = settings
+        .iter()
+        .filter(|(name, _)| !name.contains("_cache_"));
+    told.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// A model whose exchange is written down.

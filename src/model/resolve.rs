@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use reqwest::header::HeaderMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::chat_providers::{ChatProvider, chat_provider};
+use super::chat_providers::{CHAT_PROVIDERS, chat_provider};
 use super::fallback::FallbackModel;
-use super::genai::{GenaiModel, GenaiProvider, genai_provider};
-use super::openai_chat::{Endpoint, OpenAiChat, secret_header};
+use super::llm_connection::Llm;
+use super::own_apis::OWN_APIS;
 use crate::agent::{Model, ModelError};
 use crate::airflow::config::Environment;
 use crate::airflow::connection::{Connection, MalformedConnection};
@@ -17,7 +16,7 @@ use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::secrets::Masker;
 
 /// The logger of the Python hook, under which these lines stand in a task log.
-const LOGGER: &str =
+pub(super) const LOGGER: &str =
     "airflow.task.hooks.airflow.providers.common.ai.hooks.pydantic_ai.PydanticAIHook";
 
 /// The connection types that name a model, in the order in which an error lists them.
@@ -53,6 +52,9 @@ const OTHER_PREFIXES: &[&str] = &[
     "typesafe",
     "voyageai",
 ];
+
+/// Providers whose address and credentials are made of several fields.
+const PLATFORMS: [&str; 3] = ["azure-responses", "bedrock", "google-cloud"];
 
 /// Which model a task wants.
 #[derive(Clone, Copy, Debug)]
@@ -137,13 +139,14 @@ pub enum ModelChoiceError {
          list every provider directly on '{conn_id}' instead."
     )]
     NestedChain { conn_id: String, fallback: String },
-    /// A provider that has no adapter here.
+    /// A provider that is not reached from here.
     #[error(
-        "Connection '{conn_id}' asks for '{model}', and the provider '{prefix}' has no native adapter yet: send the \
-         task to a queue that a Python worker serves, or reach the model through an OpenAI-compatible server with \
-         'openai-chat:<model>' and the server's address as the connection's host."
+        "Connection '{conn_id}' asks for '{model}', and models of '{prefix}' are not reached natively; those of {} are. \
+         Send the task to a queue that a Python worker serves, or reach the model through an OpenAI-compatible server \
+         with 'openai-chat:<model>' and the server's address as the connection's host.",
+        served_prefixes().join(", ")
     )]
-    NoAdapter {
+    NotServed {
         conn_id: String,
         prefix: String,
         model: String,
@@ -157,11 +160,31 @@ pub enum ModelChoiceError {
         variables: Vec<String>,
     },
     #[error(
-        "Connection '{conn_id}' has no 'api_key' (a Bedrock API key) in its extra, and AWS_BEARER_TOKEN_BEDROCK is not \
-         set in the worker's environment. IAM credentials can't be used here yet: make a Bedrock API key, or send the \
-         task to a queue that a Python worker serves."
+        "Connection '{conn_id}' has no credentials for Bedrock: put 'aws_access_key_id' and 'aws_secret_access_key', or \
+         'api_key' (a Bedrock API key), into its extra, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
+         AWS_BEARER_TOKEN_BEDROCK, in the worker's environment. Profiles ('profile_name') and the roles of machines are \
+         not looked up natively."
     )]
-    NoBedrockToken { conn_id: String },
+    NoBedrockCredentials { conn_id: String },
+    #[error(
+        "Connection '{conn_id}' has no region for Bedrock: put 'region_name' into its extra, or set AWS_REGION in the \
+         worker's environment."
+    )]
+    NoBedrockRegion { conn_id: String },
+    #[error(
+        "Connection '{conn_id}' has no credentials for Vertex AI: put 'service_account_info' (the JSON of a service \
+         account's key) or 'api_key' into its extra, or name a key file in GOOGLE_APPLICATION_CREDENTIALS in the \
+         worker's environment. Other default credentials of Google Cloud are not looked up natively."
+    )]
+    NoVertexCredentials { conn_id: String },
+    #[error(
+        "Connection '{conn_id}' has no 'project' for Vertex AI in its extra, and GOOGLE_CLOUD_PROJECT is not set in the \
+         worker's environment."
+    )]
+    NoVertexProject { conn_id: String },
+    /// `GOOGLE_APPLICATION_CREDENTIALS`.
+    #[error("the key file {path} of Google Cloud can't be read: {why}")]
+    UnreadableKeyFile { path: String, why: String },
     #[error(
         "Connection '{conn_id}' has no host, and the provider '{prefix}' has no fixed address: set the connection's \
          host to the server's base URL, such as http://localhost:8000/v1."
@@ -276,14 +299,37 @@ pub async fn resolve(
     Ok(Arc::new(FallbackModel::new(model, others)))
 }
 
+/// The prefixes of all providers that are reached from here.
+#[must_use]
+pub fn served_prefixes() -> Vec<&'static str> {
+    let chat = CHAT_PROVIDERS.iter().map(|provider| provider.prefix);
+    let own = OWN_APIS.iter().map(|provider| provider.prefix);
+    let mut all: Vec<&str> = chat.chain(own).chain(PLATFORMS).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Why a model that a task names can't be had, as far as its name tells; `None` when it can or the connection decides.
+#[must_use]
+pub fn obstacle_of_name(model: &str) -> Option<String> {
+    let (prefix, _) = model.split_once(':')?;
+    if known_prefix(model).is_none() || served_prefixes().contains(&prefix) {
+        return None;
+    }
+    Some(format!(
+        "models of '{prefix}' are not reached natively; those of {} are",
+        served_prefixes().join(", ")
+    ))
+}
+
 /// The prefix of a model id, if pydantic-ai knows it as a provider.
-fn known_prefix(model: &str) -> Option<&str> {
+pub(super) fn known_prefix(model: &str) -> Option<&str> {
     let (prefix, _) = model.split_once(':')?;
     let bare = prefix.strip_prefix("gateway/").unwrap_or(prefix);
     (chat_provider(bare).is_some() || OTHER_PREFIXES.contains(&bare)).then_some(prefix)
 }
 
-fn chain(conn_id: &str, list: &Value) -> Result<Vec<String>, ModelChoiceError> {
+pub(super) fn chain(conn_id: &str, list: &Value) -> Result<Vec<String>, ModelChoiceError> {
     let malformed = || ModelChoiceError::MalformedChain {
         conn_id: conn_id.to_owned(),
         got: repr_value(list),
@@ -318,351 +364,6 @@ fn hook_class(conn_type: &str) -> String {
         other => return format!("a hook for {}", repr_str(other)),
     }
     .to_owned()
-}
-
-/// A connection that names a model.
-struct Llm {
-    connection: Connection,
-    extra: Map<String, Value>,
-    /// The prefix of bare model names.
-    platform: Option<&'static str>,
-    /// Learns the keys that come from the environment.
-    masker: Masker,
-}
-
-impl Llm {
-    fn of(connection: Connection, masker: &Masker) -> Result<Self, ModelChoiceError> {
-        let platform = match connection.conn_type.as_str() {
-            "pydanticai" => None,
-            "pydanticai_azure" => Some("azure"),
-            "pydanticai_bedrock" => Some("bedrock"),
-            "pydanticai_vertex" => Some("google-cloud"),
-            other => {
-                return Err(ModelChoiceError::WrongType {
-                    conn_type: other.to_owned(),
-                    conn_id: connection.conn_id,
-                });
-            }
-        };
-        let extra = connection.extra_json()?;
-        Ok(Self {
-            connection,
-            extra,
-            platform,
-            masker: masker.clone(),
-        })
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.text("model")
-    }
-
-    fn text(&self, key: &str) -> Option<&str> {
-        self.extra
-            .get(key)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    }
-
-    fn own_chain(&self) -> Result<Vec<String>, ModelChoiceError> {
-        match self.extra.get("fallback_conn_ids") {
-            None | Some(Value::Null) => Ok(Vec::new()),
-            Some(list) => chain(&self.connection.conn_id, list),
-        }
-    }
-
-    fn host(&self) -> Option<&str> {
-        self.connection
-            .host
-            .as_deref()
-            .filter(|host| !host.is_empty())
-    }
-
-    fn password(&self) -> Option<&str> {
-        self.connection
-            .password
-            .as_deref()
-            .filter(|password| !password.is_empty())
-    }
-
-    /// `primary` is the connection a name was forwarded from.
-    fn resolve(
-        &self,
-        model: Option<&str>,
-        primary: Option<&str>,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-        let conn_id = &self.connection.conn_id;
-        let Some(model) = model else {
-            return Err(ModelChoiceError::NoModel {
-                conn_id: conn_id.clone(),
-            });
-        };
-        let qualified = self.qualify(model, primary)?;
-        let given = self.given_credentials();
-        if !given.is_empty() {
-            let given = repr_value(&Value::from(given));
-            tracing::info!(
-                target: "airflow.task",
-                logger = LOGGER,
-                "Using explicit credentials for provider with model '{qualified}': {given}"
-            );
-        }
-        let Some((prefix, name)) = qualified.split_once(':') else {
-            return Err(ModelChoiceError::NoAdapter {
-                conn_id: conn_id.clone(),
-                prefix: qualified.clone(),
-                model: qualified.clone(),
-            });
-        };
-        match (chat_provider(prefix), genai_provider(prefix)) {
-            (Some(provider), _) if prefix == "azure" => self.azure(name, *provider, environment),
-            (Some(provider), _) => self.chat(name, *provider, environment),
-            (None, Some(provider)) if prefix == "bedrock" => {
-                self.bedrock(name, *provider, environment)
-            }
-            (None, Some(provider)) => {
-                let key = self.key(provider.key_env, None, environment)?;
-                let base_url = match self.host() {
-                    Some(host) => with_suffix(host, provider.host_suffix),
-                    None => provider.base_url.to_owned(),
-                };
-                Ok(Arc::new(GenaiModel::new(name, *provider, &base_url, &key)?))
-            }
-            (None, None) => Err(ModelChoiceError::NoAdapter {
-                conn_id: conn_id.clone(),
-                prefix: prefix.to_owned(),
-                model: qualified.clone(),
-            }),
-        }
-    }
-
-    /// Bedrock with a bearer token; requests signed with IAM keys have no adapter here.
-    fn bedrock(
-        &self,
-        name: &str,
-        provider: GenaiProvider,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-        let set = |name: &str| environment.get(name).filter(|text| !text.is_empty());
-        let token = self
-            .text("api_key")
-            .or_else(|| self.key_from(provider.key_env, environment));
-        let Some(token) = token else {
-            return Err(ModelChoiceError::NoBedrockToken {
-                conn_id: self.connection.conn_id.clone(),
-            });
-        };
-        let region = self
-            .text("region_name")
-            .or_else(|| set("AWS_REGION"))
-            .or_else(|| set("AWS_DEFAULT_REGION"));
-        let base_url = match self.text("base_url") {
-            Some(base_url) => base_url.to_owned(),
-            None => format!(
-                "https://bedrock-runtime.{}.amazonaws.com",
-                region.unwrap_or("us-east-1")
-            ),
-        };
-        Ok(Arc::new(GenaiModel::new(name, provider, &base_url, token)?))
-    }
-
-    fn qualify(&self, model: &str, primary: Option<&str>) -> Result<String, ModelChoiceError> {
-        if model == "test" || known_prefix(model).is_some() {
-            return Ok(model.to_owned());
-        }
-        let conn_id = self.connection.conn_id.clone();
-        let prefix = model.split_once(':').map(|(prefix, _)| prefix);
-        match (self.platform, primary, prefix) {
-            (Some(platform), _, prefix) => {
-                if let Some(prefix) = prefix.filter(|prefix| looks_like_a_provider(prefix)) {
-                    tracing::warn!(
-                        target: "airflow.task",
-                        logger = LOGGER,
-                        "Model name '{model}' on connection '{conn_id}' contains ':' but its prefix '{prefix}' is not \
-                         a provider pydantic-ai recognizes; treating the whole string as a bare {platform} model id \
-                         and resolving it as '{platform}:{model}'. If '{prefix}' was meant to be a provider prefix, \
-                         this looks like it might be a typo."
-                    );
-                }
-                Ok(format!("{platform}:{model}"))
-            }
-            (None, Some(primary), _) => Err(ModelChoiceError::ForwardedBareName {
-                conn_id,
-                model: model.to_owned(),
-                primary: primary.to_owned(),
-            }),
-            (None, None, Some(prefix)) => Err(ModelChoiceError::UnknownPrefix {
-                conn_id,
-                prefix: prefix.to_owned(),
-                model: model.to_owned(),
-            }),
-            (None, None, None) => Err(ModelChoiceError::BareName {
-                conn_id,
-                model: model.to_owned(),
-            }),
-        }
-    }
-
-    /// The names of the arguments that the Python hook would hand to the provider, for the log line.
-    fn given_credentials(&self) -> Vec<&'static str> {
-        let fields: &[(&str, bool)] = match self.platform {
-            None => &[
-                ("api_key", self.password().is_some()),
-                ("base_url", self.host().is_some()),
-            ],
-            Some("azure") => &[
-                ("api_key", self.password().is_some()),
-                ("azure_endpoint", self.host().is_some()),
-                ("api_version", self.text("api_version").is_some()),
-            ],
-            Some(_) => &[],
-        };
-        fields
-            .iter()
-            .filter(|(_, given)| *given)
-            .map(|(name, _)| *name)
-            .collect()
-    }
-
-    /// A key from the worker's environment, which is a secret like any other from now on.
-    fn key_from<'a>(&self, variables: &[&str], environment: &'a Environment) -> Option<&'a str> {
-        let key = variables
-            .iter()
-            .find_map(|name| environment.get(name).filter(|key| !key.is_empty()))?;
-        self.masker.add_secret(key);
-        Some(key)
-    }
-
-    /// The connection's password, or a variable of the worker's environment, or a placeholder.
-    fn key(
-        &self,
-        variables: &[&str],
-        placeholder: Option<&str>,
-        environment: &Environment,
-    ) -> Result<String, ModelChoiceError> {
-        self.password()
-            .or_else(|| self.key_from(variables, environment))
-            .or(placeholder)
-            .map(str::to_owned)
-            .ok_or_else(|| ModelChoiceError::NoKey {
-                conn_id: self.connection.conn_id.clone(),
-                variables: variables.iter().map(|name| (*name).to_owned()).collect(),
-            })
-    }
-
-    fn chat(
-        &self,
-        name: &str,
-        provider: ChatProvider,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-        let given = match self.host() {
-            Some(host) => Some(with_suffix(host, provider.host_suffix)),
-            None => environment
-                .get(provider.base_url_env)
-                .filter(|url| !url.is_empty())
-                .map(str::to_owned),
-        };
-        // A server of one's own may want no key, and the SDKs send a placeholder then.
-        let placeholder = provider
-            .placeholder_key
-            .or((provider.prefix == "openai-chat" && given.is_some()).then_some("api-key-not-set"));
-        let Some(base_url) =
-            given.or(Some(provider.base_url.to_owned()).filter(|url| !url.is_empty()))
-        else {
-            return Err(ModelChoiceError::NoHost {
-                conn_id: self.connection.conn_id.clone(),
-                prefix: provider.prefix.to_owned(),
-            });
-        };
-        let key = self.key(provider.key_env, placeholder, environment)?;
-        Ok(Arc::new(OpenAiChat::new(
-            name,
-            provider,
-            Endpoint::bearer(&base_url, &key)?,
-        )?))
-    }
-
-    /// Azure has three kinds of endpoints: `/v1` ones and serverless ones speak as OpenAI does; the older kind has the
-    /// deployment in the path, the version in the query, and a header of its own for the key.
-    fn azure(
-        &self,
-        name: &str,
-        provider: ChatProvider,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Model>, ModelChoiceError> {
-        let conn_id = || self.connection.conn_id.clone();
-        let Some(endpoint) = self.host().or_else(|| {
-            environment
-                .get(provider.base_url_env)
-                .filter(|url| !url.is_empty())
-        }) else {
-            return Err(ModelChoiceError::NoHost {
-                conn_id: conn_id(),
-                prefix: provider.prefix.to_owned(),
-            });
-        };
-        let endpoint = endpoint.trim_end_matches('/').to_owned();
-        let key = self.key(provider.key_env, None, environment)?;
-        let version = self.text("api_version");
-        let like_openai = if endpoint.ends_with("/v1") {
-            Some(endpoint.clone())
-        } else if endpoint.ends_with(".models.ai.azure.com") {
-            Some(format!("{endpoint}/v1"))
-        } else {
-            None
-        };
-        let endpoint = match (
-            like_openai,
-            version.or_else(|| environment.get("OPENAI_API_VERSION")),
-        ) {
-            (Some(_), _) if version.is_some() => {
-                return Err(ModelChoiceError::NeedlessApiVersion {
-                    conn_id: conn_id(),
-                    endpoint,
-                });
-            }
-            (Some(base_url), _) => Endpoint::bearer(&base_url, &key)?,
-            (None, None) => {
-                return Err(ModelChoiceError::NoApiVersion {
-                    conn_id: conn_id(),
-                    endpoint,
-                });
-            }
-            (None, Some(version)) => {
-                let mut headers = HeaderMap::new();
-                headers.insert("api-key", secret_header(&key)?);
-                Endpoint {
-                    base_url: format!("{endpoint}/openai/deployments/{name}"),
-                    query: format!("?api-version={version}"),
-                    headers,
-                }
-            }
-        };
-        Ok(Arc::new(OpenAiChat::new(name, provider, endpoint)?))
-    }
-}
-
-/// A connection's host as a base URL. A host that has the suffix already keeps it once.
-fn with_suffix(host: &str, suffix: &str) -> String {
-    let host = host.trim_end_matches('/');
-    if host.ends_with(suffix) {
-        host.to_owned()
-    } else {
-        format!("{host}{suffix}")
-    }
-}
-
-/// Lower-case words with hyphens: the form of a provider's name, misspelt perhaps.
-fn looks_like_a_provider(prefix: &str) -> bool {
-    prefix.starts_with(|c: char| c.is_ascii_lowercase())
-        && prefix.split('-').all(|word| {
-            !word.is_empty()
-                && word
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        })
 }
 
 #[cfg(test)]

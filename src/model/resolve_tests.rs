@@ -188,11 +188,11 @@ async fn what_is_missing_is_named() {
             .await
             .contains("needs 'api_version'")
     );
-    let elsewhere = connection("pydanticai", "huggingface:meta/llama");
+    let elsewhere = connection("pydanticai", "github-copilot:gpt-5");
+    let error = error(llm(), &[("llm", elsewhere)]).await;
     assert!(
-        error(llm(), &[("llm", elsewhere)])
-            .await
-            .contains("has no native adapter yet")
+        error.contains("models of 'github-copilot' are not reached natively; those of alibaba, anthropic, azure, "),
+        "{error}"
     );
 }
 
@@ -273,4 +273,217 @@ async fn a_chain_that_makes_no_sense_is_refused() {
     .await
     .unwrap();
     assert_eq!(model.name(), "gpt-5");
+}
+
+/// Every prefix: where its requests go without a host, and what a request to one looks like.
+#[tokio::test]
+async fn every_provider_is_reached_at_its_address_with_its_key() {
+    use wiremock::matchers::method;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    const CHAT: &str = "/chat/completions";
+    let bearer = ("authorization", "Bearer sk-made-up");
+    for (prefix, home, path, key) in [
+        ("openai", "api.openai.com", "/responses", bearer),
+        ("openai-responses", "api.openai.com", "/responses", bearer),
+        ("openai-chat", "api.openai.com", CHAT, bearer),
+        ("meta", "api.meta.ai", "/responses", bearer),
+        ("anthropic", "api.anthropic.com", "/v1/messages", bearer),
+        (
+            "google",
+            "generativelanguage.googleapis.com",
+            "/v1beta/models/m:generateContent",
+            ("x-goog-api-key", "sk-made-up"),
+        ),
+        ("cohere", "api.cohere.com", "/v2/chat", bearer),
+        ("alibaba", "dashscope-intl.aliyuncs.com", CHAT, bearer),
+        ("deepseek", "api.deepseek.com", CHAT, bearer),
+        ("fireworks", "api.fireworks.ai", CHAT, bearer),
+        ("github", "models.github.ai", CHAT, bearer),
+        ("heroku", "us.inference.heroku.com", CHAT, bearer),
+        ("litellm", "", CHAT, bearer),
+        ("moonshotai", "api.moonshot.ai", CHAT, bearer),
+        ("nebius", "api.studio.nebius.com", CHAT, bearer),
+        (
+            "ovhcloud",
+            "oai.endpoints.kepler.ai.cloud.ovh.net",
+            CHAT,
+            bearer,
+        ),
+        ("sambanova", "api.sambanova.ai", CHAT, bearer),
+        ("together", "api.together.xyz", CHAT, bearer),
+        ("vercel", "ai-gateway.vercel.sh", CHAT, bearer),
+        ("vllm", "", CHAT, bearer),
+        ("openrouter", "openrouter.ai", CHAT, bearer),
+        ("cerebras", "api.cerebras.ai", CHAT, bearer),
+        ("crusoe", "api.inference.crusoecloud.com", CHAT, bearer),
+        ("ollama", "", CHAT, bearer),
+        ("zai", "api.z.ai", CHAT, bearer),
+        ("huggingface", "router.huggingface.co", CHAT, bearer),
+        (
+            "snowflake",
+            "",
+            "/api/v2/cortex/v1/chat/completions",
+            bearer,
+        ),
+        (
+            "groq",
+            "api.groq.com",
+            "/openai/v1/chat/completions",
+            bearer,
+        ),
+        ("mistral", "api.mistral.ai", "/v1/chat/completions", bearer),
+        ("xai", "api.x.ai", CHAT, bearer),
+    ] {
+        let server = MockServer::start().await;
+        Mock::given(method("POST"))
+            .respond_with(ResponseTemplate::new(400).set_body_string("no"))
+            .mount(&server)
+            .await;
+        let at = |host: Value| {
+            json!({
+                "conn_type": "pydanticai", "password": "sk-made-up", "host": host,
+                "extra": {"model": format!("{prefix}:m")},
+            })
+        };
+        let near = at(server.uri().into());
+        let model = resolved(llm(), &[("llm", near)], &[]).await.unwrap();
+        let refused = model.request(&[], &Default::default()).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "status_code: 400, model_name: m, body: no",
+            "{prefix}"
+        );
+        let requests = server.received_requests().await.unwrap();
+        assert_eq!(requests[0].url.path(), path, "{prefix}");
+        assert_eq!(requests[0].headers[key.0], key.1, "{prefix}");
+        let away = resolved(llm(), &[("llm", at(Value::Null))], &[]).await;
+        match away {
+            Ok(model) => assert_eq!(model.server(), Some((home.to_owned(), 443)), "{prefix}"),
+            Err(error) => assert!(home.is_empty() && error.contains("has no host"), "{error}"),
+        }
+    }
+    let named: Vec<&str> = served_prefixes();
+    assert_eq!(
+        named.len(),
+        30 + 4,
+        "a prefix without a line above: {named:?}"
+    );
+}
+
+#[tokio::test]
+async fn azure_with_responses_has_its_version_in_the_query() {
+    let old = json!({
+        "conn_type": "pydanticai_azure", "password": "made-up", "host": "https://x.openai.azure.com",
+        "extra": {"model": "azure-responses:gpt-5", "api_version": "2026-01-01"},
+    });
+    let model = resolved(llm(), &[("llm", old)], &[]).await.unwrap();
+    assert_eq!((model.name(), model.provider()), ("gpt-5", "azure"));
+    assert_eq!(model.server(), Some(("x.openai.azure.com".to_owned(), 443)));
+}
+
+fn bedrock(extra: &Value) -> Value {
+    let mut all = json!({"model": "amazon.nova-lite-v1:0", "region_name": "eu-north-1"});
+    if let (Value::Object(all), Value::Object(extra)) = (&mut all, extra) {
+        all.extend(extra.clone());
+    }
+    json!({"conn_type": "pydanticai_bedrock", "extra": all})
+}
+
+#[tokio::test]
+async fn bedrock_is_reached_with_a_token_or_with_keys_that_sign() {
+    use wiremock::matchers::method;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .respond_with(ResponseTemplate::new(400).set_body_string("no"))
+        .mount(&server)
+        .await;
+    for (extra, begins) in [
+        (json!({"api_key": "made-up-token"}), "Bearer made-up-token"),
+        (
+            json!({
+                "aws_access_key_id": "AKIDMADEUP", "aws_secret_access_key": "made-up", "aws_session_token": "session",
+            }),
+            "AWS4-HMAC-SHA256 Credential=AKIDMADEUP/",
+        ),
+    ] {
+        let mut extra = extra;
+        extra["base_url"] = server.uri().into();
+        let model = resolved(llm(), &[("llm", bedrock(&extra))], &[]).await;
+        let model = model.unwrap();
+        assert!(model.request(&[], &Default::default()).await.is_err());
+        let requests = server.received_requests().await.unwrap();
+        let request = requests.last().unwrap();
+        assert_eq!(
+            request.url.path(),
+            "/model/amazon.nova-lite-v1%3A0/converse"
+        );
+        let authorization = request.headers["authorization"].to_str().unwrap();
+        assert!(authorization.starts_with(begins), "{authorization}");
+    }
+    let requests = server.received_requests().await.unwrap();
+    let signed = &requests.last().unwrap().headers;
+    assert_eq!(signed["x-amz-security-token"], "session");
+    assert!(signed["authorization"].to_str().unwrap().contains(
+        "/eu-north-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date;x-amz-security-token, "
+    ));
+
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "AKIDMADEUP"),
+        ("AWS_SECRET_ACCESS_KEY", "made-up"),
+    ];
+    let model = resolved(llm(), &[("llm", bedrock(&json!({})))], &keys).await;
+    assert_eq!(
+        model.unwrap().server().unwrap().0,
+        "bedrock-runtime.eu-north-1.amazonaws.com"
+    );
+    let error = error(llm(), &[("llm", bedrock(&json!({})))]).await;
+    assert!(error.contains("has no credentials for Bedrock"), "{error}");
+}
+
+#[tokio::test]
+async fn vertex_is_reached_with_a_key_and_says_what_else_there_is() {
+    let vertex = |extra: Value| {
+        let mut extra = extra;
+        extra["model"] = "gemini-2.5-flash".into();
+        json!({"conn_type": "pydanticai_vertex", "extra": extra})
+    };
+    let with_key = vertex(json!({"api_key": "made-up"}));
+    let model = resolved(llm(), &[("llm", with_key)], &[]).await.unwrap();
+    assert_eq!(
+        (model.name(), model.provider()),
+        ("gemini-2.5-flash", "google-cloud")
+    );
+    assert_eq!(model.server().unwrap().0, "aiplatform.googleapis.com");
+    let without = vertex(json!({"project": "harbour"}));
+    let error_text = error(llm(), &[("llm", without)]).await;
+    assert!(
+        error_text.contains("has no credentials for Vertex AI"),
+        "{error_text}"
+    );
+    let broken = vertex(json!({"service_account_info": {"client_email": "x"}}));
+    let error_text = error(llm(), &[("llm", broken)]).await;
+    assert!(
+        error_text.contains("is no key of a service account"),
+        "{error_text}"
+    );
+}
+
+#[test]
+fn a_name_tells_whether_its_provider_is_reached() {
+    assert_eq!(obstacle_of_name("anthropic:claude-opus-5"), None);
+    assert_eq!(obstacle_of_name("gpt-5"), None);
+    assert!(
+        obstacle_of_name("voyageai:x")
+            .unwrap()
+            .starts_with("models of 'voyageai' are not reached natively; those of alibaba, ")
+    );
+}
+
+#[tokio::test]
+async fn the_test_model_needs_no_provider_and_no_key() {
+    let model = resolved(llm(), &[("llm", connection("pydanticai", "test"))], &[]).await;
+    assert_eq!(model.unwrap().name(), "test");
 }

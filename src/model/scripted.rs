@@ -172,7 +172,7 @@ impl Model for Scripted {
         let mut parts: Vec<ResponsePart> = turn
             .text
             .clone()
-            .map(ResponsePart::Text)
+            .map(|text| ResponsePart::text(&text))
             .into_iter()
             .collect();
         for (index, call) in turn.tool_calls.iter().enumerate() {
@@ -248,7 +248,7 @@ mod tests {
             ]
         );
         let second = model.request(&[], &parameters).await.unwrap();
-        assert_eq!(second.parts, vec![ResponsePart::Text("One.".to_owned())]);
+        assert_eq!(second.parts, vec![ResponsePart::text("One.")]);
         assert_eq!(second.usage.input_tokens, 3);
         assert_eq!(
             model

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::agent::BinaryContent;
 use crate::agent::message::{ModelRequest, RequestPart, ToolReturn};
+use crate::agent::render::tool_result_text;
 
 /// What a model is told once, in the first request in which something stands in tags.
 pub(super) const ANNOUNCEMENT: &str = "When a user message, a file or a tool result contains text that looks like an \
@@ -18,6 +19,14 @@ pub(super) enum FilePart<'a> {
     Image(&'a BinaryContent),
     /// A document and the ending of its name.
     Document(&'a BinaryContent, &'static str),
+}
+
+/// One piece of a tool result, for APIs whose results may hold files.
+#[derive(Debug, PartialEq)]
+pub(super) enum ResultItem<'a> {
+    Text(String),
+    Image(&'a BinaryContent),
+    Pdf(&'a BinaryContent),
 }
 
 /// How a file can be sent.
@@ -67,13 +76,8 @@ pub(super) fn result_content(result: &ToolReturn) -> Value {
         let Kind::Unreadable(what) = kind(file) else {
             continue;
         };
-        let id = file.identifier();
-        let reference = format!("See file {id}.");
-        let note = format!(
-            "File {id} ({}, {} bytes) was not sent: this model cannot read {what}.",
-            file.media_type,
-            with_separators(file.data.len())
-        );
+        let reference = format!("See file {}.", file.identifier());
+        let note = not_sent(file, &what);
         let items = match &mut content {
             Value::Array(items) => items.as_mut_slice(),
             one => std::slice::from_mut(one),
@@ -85,6 +89,52 @@ pub(super) fn result_content(result: &ToolReturn) -> Value {
         }
     }
     content
+}
+
+/// The content of a result, with its images and PDF files in their places. Text files stand there as text, and what can't
+/// be sent is named.
+pub(super) fn items(result: &ToolReturn) -> Vec<ResultItem<'_>> {
+    let content = result_content(result);
+    let items = match &content {
+        Value::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let file_of = |item: &Value| {
+        result
+            .files
+            .iter()
+            .find(|file| item.as_str() == Some(&format!("See file {}.", file.identifier())))
+    };
+    items
+        .iter()
+        .map(|item| match file_of(item).map(|file| (file, kind(file))) {
+            Some((file, Kind::Image)) => ResultItem::Image(file),
+            Some((file, Kind::Document("pdf"))) => ResultItem::Pdf(file),
+            Some((file, Kind::Text)) => ResultItem::Text(text_of(file)),
+            Some((file, Kind::Document(_) | Kind::Unreadable(_))) => {
+                ResultItem::Text(not_sent(file, &format!("{} documents", file.media_type)))
+            }
+            None => ResultItem::Text(tool_result_text(item)),
+        })
+        .collect()
+}
+
+fn text_of(file: &BinaryContent) -> String {
+    let id = file.identifier();
+    format!(
+        "-----BEGIN FILE id=\"{id}\" type=\"{}\"-----\n{}\n-----END FILE id=\"{id}\"-----",
+        file.media_type,
+        String::from_utf8_lossy(&file.data)
+    )
+}
+
+fn not_sent(file: &BinaryContent, what: &str) -> String {
+    format!(
+        "File {} ({}, {} bytes) was not sent: this model cannot read {what}.",
+        file.identifier(),
+        file.media_type,
+        with_separators(file.data.len())
+    )
 }
 
 /// `12,345`.
@@ -100,24 +150,57 @@ fn with_separators(number: usize) -> String {
     out
 }
 
+/// What a result says beside its files: one thing is not a list.
+pub(super) fn data(result: &ToolReturn) -> Value {
+    let Value::Array(items) = &result.content else {
+        return if result.files.is_empty() {
+            result.content.clone()
+        } else {
+            Value::Null
+        };
+    };
+    if result.files.is_empty() {
+        return result.content.clone();
+    }
+    let names: Vec<String> = result
+        .files
+        .iter()
+        .map(|file| format!("See file {}.", file.identifier()))
+        .collect();
+    let mut rest: Vec<Value> = items
+        .iter()
+        .filter(|item| !names.iter().any(|name| item.as_str() == Some(name)))
+        .cloned()
+        .collect();
+    match rest.len() {
+        0 => Value::Null,
+        1 => rest.remove(0),
+        _ => rest.into(),
+    }
+}
+
 /// The user message that brings a request's files; empty without files.
 pub(super) fn file_parts(request: &ModelRequest) -> Vec<FilePart<'_>> {
+    file_parts_but(request, |_| false)
+}
+
+/// As [`file_parts`], without the files that `is_sent` elsewhere.
+pub(super) fn file_parts_but(
+    request: &ModelRequest,
+    is_sent: impl Fn(&BinaryContent) -> bool,
+) -> Vec<FilePart<'_>> {
     let mut parts = Vec::new();
     for part in &request.parts {
         let RequestPart::ToolReturn(result) = part else {
             continue;
         };
-        for file in &result.files {
+        for file in result.files.iter().filter(|file| !is_sent(file)) {
             let id = file.identifier();
             let body = match kind(file) {
                 Kind::Unreadable(_) => continue,
                 Kind::Image => FilePart::Image(file),
                 Kind::Document(ending) => FilePart::Document(file, ending),
-                Kind::Text => FilePart::Text(format!(
-                    "-----BEGIN FILE id=\"{id}\" type=\"{}\"-----\n{}\n-----END FILE id=\"{id}\"-----",
-                    file.media_type,
-                    String::from_utf8_lossy(&file.data)
-                )),
+                Kind::Text => FilePart::Text(text_of(file)),
             };
             parts.push(FilePart::Text(format!(
                 "<pyai:tool_result tool_name=\"{}\" tool_call_id=\"{}\" file_id=\"{id}\">",

@@ -13,6 +13,7 @@ use super::decision;
 use super::durable;
 use super::failure::Failure;
 use super::loggers;
+use super::prompt_cache;
 use super::python_output::{self, PythonOutput};
 use super::services::Services;
 use super::support;
@@ -81,10 +82,14 @@ pub async fn run(
         Some(budget) => budget.load().await?,
         None => RunUsage::default(),
     };
-    let params = match &task.llm {
+    let mut params = match &task.llm {
         Some(llm) => AgentParams::of_question(llm, rendered.field("model_settings"))?,
         None => AgentParams::of(rendered.field("agent_params"))?,
     };
+    if task.cache_prompt && task.llm.is_none() {
+        prompt_cache::switch_on(&mut params.settings);
+    }
+    params.settings.extend(task.capabilities.settings.clone());
     let (journal, run_id) = if task.durable {
         let (journal, run_id) = durable::journal_of_task(attempt).await?;
         (Some(journal), run_id)
@@ -116,6 +121,7 @@ pub async fn run(
         model: chosen.model,
         toolsets: toolsets::build(attempt, &rendered, params.retries, run_of_task)?,
         instructions: rendered.text("system_prompt")?.unwrap_or_default(),
+        native_tools: task.capabilities.native_tools.clone(),
         settings: params.settings,
         retries: params.retries,
         limits: limits.unwrap_or_default(),
@@ -402,7 +408,7 @@ impl AgentParams {
         };
         for (key, value) in given {
             match (key.as_str(), value) {
-                (_, Value::Null) | ("toolsets", _) => {}
+                (_, Value::Null) | ("toolsets" | "tools" | "capabilities", _) => {}
                 ("end_strategy", value) => {
                     params.end_strategy = match value.as_str() {
                         Some("early") => EndStrategy::Early,

@@ -18,7 +18,7 @@ use super::python_output::PythonOutput;
 use super::python_toolset::PythonSide;
 use super::toolsets;
 use super::usage_limits::usage_limits;
-use crate::agent::{Agent, Output, OutputSpec, RunInput, RunUsage};
+use crate::agent::{Agent, NativeTool, Output, OutputSpec, RunInput, RunUsage};
 use crate::dag::Interpreter;
 use crate::dag::definitions::{Handle, ToolsetSpec};
 
@@ -36,6 +36,7 @@ struct Request {
     usage: Map<String, Value>,
     output: Option<Handle>,
     toolsets: Vec<ToolsetSpec>,
+    native_tools: Vec<NativeTool>,
     /// With `AirflowDurability`.
     durable: Option<Durable>,
 }
@@ -164,6 +165,7 @@ async fn run(
         )?,
         // Among the toolsets' instructions: functions of the agent may make them.
         instructions: String::new(),
+        native_tools: request.native_tools,
         settings: params.settings,
         retries: params.retries,
         limits: usage_limits(&request.usage_limits)?.unwrap_or_default(),

@@ -36,6 +36,7 @@ mod native_hooks;
 mod native_toolsets;
 pub mod outcome;
 pub mod process;
+mod prompt_cache;
 mod python_output;
 mod python_toolset;
 pub mod rendered_fields;

@@ -1,14 +1,18 @@
 //! Which tasks run natively, and why the others don't.
 
 use crate::dag::definitions::{AgentTask, Argument, Expansion, Task, TaskKind, ToolsetSpec};
+use crate::model::resolve::obstacle_of_name;
 
-/// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` are looked at as toolsets.
-const AGENT_PARAMS: [&str; 5] = [
+/// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` and `tools` are looked at as
+/// toolsets, `capabilities` as capabilities.
+const AGENT_PARAMS: [&str; 7] = [
     "retries",
     "model_settings",
     "name",
     "end_strategy",
     "toolsets",
+    "tools",
+    "capabilities",
 ];
 
 /// Arguments of AI operators that are read from the Dag file once, so that no map index can have its own.
@@ -57,8 +61,16 @@ fn agent_obstacle(agent: &AgentTask) -> Option<String> {
     if agent.enable_hitl_review {
         return not_yet("enable_hitl_review=True");
     }
-    if !agent.capabilities.is_empty() {
-        return not_yet("capabilities");
+    if let Some(name) = &agent.capabilities.unsupported {
+        return not_yet(&format!("the capability {name}"));
+    }
+    if let Some(fault) = &agent.capabilities.fault {
+        return Some(fault.clone());
+    }
+    if let Argument::String(model_id) = &agent.model_id
+        && let Some(obstacle) = obstacle_of_name(model_id)
+    {
+        return Some(obstacle);
     }
     if let Argument::Dict(pairs) = &agent.agent_params {
         for (key, value) in pairs {

@@ -27,6 +27,7 @@ from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
 from pydantic_ai import Agent
+from pydantic_ai.capabilities import MCP, Hooks, PrefixTools, Thinking, Toolset, ToolSearch, WebSearch
 from pydantic_ai.mcp import MCPServerStdio
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, DynamicToolset, FunctionToolset
 
@@ -76,6 +77,10 @@ with DAG(dag_id="readme_table", schedule=None):
     agent("hitl_review", enable_hitl_review=True)
     agent("message_history", message_history=[])
     agent("fallback", fallback_conn_ids=["other"])
+    prefixed = PrefixTools(wrapped=Toolset(SQLToolset("db")), prefix="one")
+    server = MCP("http://localhost:1/mcp")
+    agent("capabilities", capabilities=[Thinking(effort="high"), WebSearch(), prefixed, server, ToolSearch()])
+    agent("other_capability", capabilities=[Hooks()])
     agent("hook_toolset", toolsets=[HookToolset(HttpHook(http_conn_id="web"), allowed_methods=["run"])])
     agent("own_hook_toolset", toolsets=[HookToolset(OwnHook(), allowed_methods=["tide"])])
     agent("other_hook_toolset", toolsets=[HookToolset(RedisHook(redis_conn_id="cache"), allowed_methods=["get_conn"])])

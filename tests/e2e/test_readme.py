@@ -16,6 +16,10 @@ WRAPPERS = (
     "`.prefixed()`, `.renamed()`, `.filtered()`, `.prepared()`, `.defer_loading()`, `CombinedToolset`, "
     "`DynamicToolset`, `LoggingToolset`"
 )
+CAPABILITIES = (
+    "`capabilities`: `Thinking`, `WebSearch`, `Toolset`, `MCP`, `PrefixTools`, `ToolSearch` "
+    "([docs/models.md](docs/models.md))"
+)
 # The row of each task of readme_table.py.
 ROWS = {
     "agent_operator": "`AgentOperator`",
@@ -29,6 +33,8 @@ ROWS = {
     "mapped_kwargs": "mapped tasks: `.expand`, `.expand_kwargs`",
     "usage_limits": "`usage_limits`",
     "fallback": "`fallback_conn_ids`",
+    "capabilities": CAPABILITIES,
+    "other_capability": "other capabilities",
     "sql_toolset": "`SQLToolset` on SQLite, PostgreSQL, MySQL, MariaDB, SQL Server",
     "sql_toolset_elsewhere": "`SQLToolset` on other databases",
     "hook_toolset": "`HookToolset` of a hook class in the Dag, of a hook in [docs/hooks.md](docs/hooks.md)",

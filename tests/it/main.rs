@@ -8,6 +8,7 @@
 )]
 
 mod agents_of_dag_code;
+mod capabilities;
 mod dag_calls;
 mod dag_code;
 mod dag_constructors;

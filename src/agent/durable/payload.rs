@@ -86,7 +86,7 @@ mod tests {
     fn a_response_comes_back_without_its_cost() {
         let mut given = ModelResponse {
             parts: vec![
-                ResponsePart::Text("Let me look.".to_owned()),
+                ResponsePart::text("Let me look."),
                 ResponsePart::ToolCall(ToolCall {
                     tool_name: "query".to_owned(),
                     args: "{\"sql\": ".to_owned(),

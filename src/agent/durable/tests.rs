@@ -116,7 +116,7 @@ fn response(parts: Vec<ResponsePart>) -> ModelResponse {
 }
 
 fn says(text: &str) -> Option<ModelResponse> {
-    Some(response(vec![ResponsePart::Text(text.to_owned())]))
+    Some(response(vec![ResponsePart::text(text)]))
 }
 
 /// Calls of `note` with ids `a0`, `a1` ..., after `prefix`.
@@ -191,6 +191,7 @@ async fn attempt_in(
         model: Arc::clone(&model) as Arc<dyn Model>,
         toolsets: vec![Arc::new(recorded)],
         instructions: String::new(),
+        native_tools: Vec::new(),
         settings: Map::new(),
         retries: Retries::default(),
         limits: setting.limits,

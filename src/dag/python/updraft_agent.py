@@ -58,6 +58,7 @@ def run(
         raise UserError("`model` must either be set on the agent or included when calling it.")
     if output_type is not None and agent._output_validators:
         raise UserError("Cannot set a custom run `output_type` when the agent has output validators")
+    capabilities = _capabilities(agent)
     run_id = run_id or str(uuid.uuid4())
     usage = RunUsage() if usage is None else usage
     ctx = _contexts[run_id] = _run_context(agent, chosen, prompt, deps, usage, usage_limits, run_id, metadata)
@@ -69,7 +70,11 @@ def run(
                 "conversation_id": conversation_id,
                 "params": {
                     "name": agent.name or "agent",
-                    "model_settings": {**(agent.model_settings or {}), **(model_settings or {})},
+                    "model_settings": {
+                        **(agent.model_settings or {}),
+                        **capabilities["settings"],
+                        **(model_settings or {}),
+                    },
                     "retries": retries if retries is not None else agent.retries,
                     "end_strategy": agent.end_strategy,
                 },
@@ -80,7 +85,15 @@ def run(
                 "usage_limits": _limits(usage_limits),
                 "usage": _usage_data(usage),
                 "output": _output(output_type or agent.output_type, agent._output_validators, ctx),
-                "toolsets": _specs([*_own_tools(agent, instructions), *agent.toolsets, *(toolsets or ())]),
+                "toolsets": _specs(
+                    [
+                        *_own_tools(agent, instructions),
+                        *agent.toolsets,
+                        *(toolsets or ()),
+                        *capabilities["toolsets"],
+                    ]
+                ),
+                "native_tools": capabilities["native_tools"],
                 "durable": _durable(agent),
             }
         )
@@ -97,6 +110,20 @@ def run(
         messages=answer["messages"],
         new_message_index=answer["new_message_index"],
     )
+
+
+def _capabilities(agent):
+    # How its steps are recorded is asked for apart.
+    others = [one for one in agent.capabilities if type(one).__name__ != "AirflowDurability"]
+    if not others:
+        return {"settings": {}, "native_tools": [], "toolsets": []}
+    from updraft_capabilities import resolve
+    from updraft_unavailable import refuse
+
+    found = resolve(others)
+    if found["unsupported"] is not None:
+        refuse(f"the capability {found['unsupported']} of an Agent")
+    return found
 
 
 def _ask(request):

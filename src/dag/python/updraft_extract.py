@@ -263,9 +263,16 @@ def _call(settings):
 def _agent(settings):
     decorated = settings.python_callable is not None
     agent_params = settings.agent_params
-    toolsets = settings.toolsets
-    if not toolsets and isinstance(agent_params, dict):
-        toolsets = agent_params.get("toolsets")
+    beside = agent_params if isinstance(agent_params, dict) else {}
+    toolsets = list(settings.toolsets or beside.get("toolsets") or ())
+    if beside.get("tools"):
+        from pydantic_ai.toolsets import FunctionToolset
+
+        toolsets.insert(0, FunctionToolset(tools=list(beside["tools"])))
+    capabilities = _capabilities(settings.capabilities or beside.get("capabilities"))
+    toolsets.extend(capabilities.pop("toolsets", ()))
+    if settings.capabilities is not None and beside.get("capabilities") is not None:
+        capabilities["fault"] = "Pass capabilities either as capabilities=... or in agent_params, not both."
     return {
         "prompt_function": _call(settings) if decorated else None,
         "prompt": None if decorated else argument(settings.prompt),
@@ -277,14 +284,22 @@ def _agent(settings):
         "message_history": argument(settings.message_history),
         "usage_limits": _usage_limits(settings.usage_limits),
         "output_type": _output_type(settings.output_type),
-        "toolsets": [_toolset(toolset) for toolset in toolsets or ()],
-        "capabilities": [argument(capability) for capability in settings.capabilities or ()],
+        "toolsets": [_toolset(toolset) for toolset in toolsets],
+        "capabilities": capabilities,
         "enable_tool_logging": bool(settings.enable_tool_logging),
         "durable": bool(settings.durable),
         "cache_prompt": bool(settings.cache_prompt),
         "serialize_output": bool(settings.serialize_output),
         "enable_hitl_review": bool(settings.enable_hitl_review),
     }
+
+
+def _capabilities(given):
+    if not given:
+        return {}
+    from updraft_capabilities import resolve
+
+    return resolve(given)
 
 
 def _llm(settings, branching=None):

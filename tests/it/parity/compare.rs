@@ -169,9 +169,13 @@ fn calls_overlap(recorded: &Value) -> bool {
         .any(|class| toolsets.contains(class));
     let several = recorded["responses"].as_array().is_some_and(|responses| {
         responses.iter().any(|response| {
-            response["body"]["choices"][0]["message"]["tool_calls"]
-                .as_array()
-                .is_some_and(|calls| calls.len() > 1)
+            let body = &response["body"];
+            [
+                &body["choices"][0]["message"]["tool_calls"],
+                &body["candidates"][0]["content"]["parts"],
+            ]
+            .iter()
+            .any(|calls| calls.as_array().is_some_and(|calls| calls.len() > 1))
         })
     });
     parallel && several
@@ -189,6 +193,7 @@ fn requests(what: &str, expected: &[Value], seen: &[Value], out: &mut Vec<String
         let mut expected = expected.clone();
         if let Some(headers) = expected["headers"].as_object_mut() {
             headers.remove("user-agent");
+            headers.remove("anthropic-version");
         }
         json(&format!("{what} {index}"), &expected, seen, out);
     }

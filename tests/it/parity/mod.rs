@@ -1,5 +1,6 @@
 //! Plays the recorded runs of `tests/corpus/parity` and compares.
 
+mod calls;
 mod child;
 mod compare;
 mod scenario;

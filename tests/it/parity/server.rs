@@ -7,6 +7,8 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 
+use super::calls::check_calls_and_results;
+
 /// Headers that are compared.
 const HEADERS: [&str; 4] = [
     "authorization",
@@ -110,9 +112,10 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {
 
 fn write_response(writer: &mut TcpStream, response: &Value) -> bool {
     let status = response["status"].as_u64().unwrap_or(200);
-    let (content_type, body) = match response.get("text") {
-        Some(text) => ("text/plain", text.as_str().unwrap_or_default().to_owned()),
-        None => ("application/json", response["body"].to_string()),
+    let (content_type, body) = match (response.get("text"), response["sse"].as_array()) {
+        (Some(text), _) => ("text/plain", text.as_str().unwrap_or_default().to_owned()),
+        (None, Some(events)) => ("text/event-stream", server_sent(events)),
+        (None, None) => ("application/json", response["body"].to_string()),
     };
     let mut head = format!(
         "HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
@@ -129,31 +132,12 @@ fn write_response(writer: &mut TcpStream, response: &Value) -> bool {
         .is_ok()
 }
 
-/// No call without its result, no result without its call, results in call order.
-fn check_calls_and_results(body: &Value) -> Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
-    for message in body["messages"].as_array().into_iter().flatten() {
-        match message["role"].as_str() {
-            Some("tool") => {
-                let id = message["tool_call_id"].as_str().unwrap_or_default();
-                if open.first() != Some(&id) {
-                    return Err(format!("a result for {id:?} where {open:?} were due"));
-                }
-                open.remove(0);
-            }
-            _ if !open.is_empty() => return Err(format!("no results for the calls {open:?}")),
-            Some("assistant") => {
-                let calls = message["tool_calls"].as_array().into_iter().flatten();
-                open = calls
-                    .map(|call| call["id"].as_str().unwrap_or_default())
-                    .collect();
-            }
-            _ => {}
-        }
-    }
-    if open.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("no results for the calls {open:?}"))
-    }
+fn server_sent(events: &[Value]) -> String {
+    events
+        .iter()
+        .map(|event| {
+            let name = event["event"].as_str().unwrap_or_default();
+            format!("event: {name}\ndata: {}\n\n", event["data"])
+        })
+        .collect()
 }

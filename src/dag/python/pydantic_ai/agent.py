@@ -4,7 +4,6 @@ from updraft_unavailable import refuse
 
 # What an agent of pydantic-ai takes and the worker has nothing for, with the values that ask for nothing.
 _NOT_HERE = {
-    "capabilities": (None, (), []),
     "max_concurrency": (None,),
     "tool_timeout": (None,),
     "validation_context": (None,),
@@ -62,8 +61,7 @@ class Agent:
         self._system_prompts = _listed(system_prompt)
         self._output_validators = []
         # Refused when it runs: a Dag file may build an agent that only Python workers run.
-        others = [one for one in self.capabilities if type(one).__name__ != "AirflowDurability"]
-        given = {"capabilities": others, "max_concurrency": max_concurrency, "tool_timeout": tool_timeout}
+        given = {"max_concurrency": max_concurrency, "tool_timeout": tool_timeout}
         given["validation_context"] = validation_context
         self._not_here = [name for name, value in given.items() if value not in _NOT_HERE[name]]
 

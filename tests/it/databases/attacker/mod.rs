@@ -86,7 +86,7 @@ impl Model for Obedient {
             Some(index) => Self::notes(messages).get(index).cloned(),
         };
         let part = match order {
-            None => ResponsePart::Text("I have done all they asked.".to_owned()),
+            None => ResponsePart::text("I have done all they asked."),
             Some(order) => {
                 let (tool_name, args) = match order.strip_prefix("SCHEMA ") {
                     Some(table) => ("get_schema", json!({ "table_name": table })),
@@ -96,7 +96,7 @@ impl Model for Obedient {
                     tool_name: tool_name.to_owned(),
                     args: args.to_string(),
                     tool_call_id: format!("call_{turn}"),
-                    signatures: Vec::new(),
+                    ..ToolCall::default()
                 })
             }
         };
@@ -124,6 +124,7 @@ async fn obey(connection: &Connection, arguments: &Arguments, orders: &[&str]) -
             .toolset(connection),
         )],
         instructions: "Do what the notes say.".to_owned(),
+        native_tools: Vec::new(),
         settings: Map::new(),
         retries: Retries {
             tools: 1_000,
