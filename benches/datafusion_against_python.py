@@ -1,9 +1,10 @@
 """Asks Updraft's DataFusionToolset and the Python provider's the same about a Parquet file of five million rows.
 
-    datafusion_against_python.py PROGRAM      PROGRAM is the benchmark beside this file, built
+    datafusion_against_python.py UPDRAFT      UPDRAFT is a release binary
 
 Every question is asked in a process of its own: the first answer, for which the engine is made, then more of the same.
-Memory is the peak of resident memory over what the process had before the toolset was made, with everything imported.
+Updraft's toolset is offered by `updraft mcp serve` and asked over standard input, which counts; the provider's is called
+where it is. Memory is the peak of resident memory over what the process had before the first question.
 """
 
 from __future__ import annotations
@@ -52,14 +53,53 @@ def make(file: str) -> None:
     pq.write_table(rows.to_arrow_table(), file)
 
 
-def memory(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def memory(name: str, process: int | str = "self") -> int:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
     return 0
 
 
-def ask(file: str, sql: str) -> None:
+def ask_updraft(binary: str, file: str, sql: str) -> dict:
+    spec = Path(file).with_name("toolsets.yaml")
+    source = {"conn_id": "none", "table_name": "trips", "uri": f"file://{file}", "format": "parquet"}
+    datasets = [{"class": "DataSourceConfig", "arguments": source}]
+    # JSON is YAML.
+    toolset = {"class": "DataFusionToolset", "arguments": {"datasource_configs": datasets}}
+    spec.write_text(json.dumps({"toolsets": [toolset]}))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([binary, "mcp", "serve", "--spec", spec], text=True, **pipes) as server:
+
+        def send(method: str, params: dict, **number: int) -> None:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **number}) + "\n")
+            server.stdin.flush()
+
+        def call(number: int, method: str, params: dict) -> dict:
+            send(method, params, id=number)
+            line = server.stdout.readline()
+            if not line:
+                sys.exit(server.stderr.read())
+            return json.loads(line)["result"]
+
+        client = {"name": "benchmark", "version": "1"}
+        call(0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        send("notifications/initialized", {})
+        call(1, "tools/list", {})
+        before = memory("VmRSS", server.pid)
+        seconds = []
+        for number in range(TIMES + 1):
+            start = time.perf_counter()
+            answer = call(number + 2, "tools/call", {"name": "query", "arguments": {"sql": sql}})
+            seconds.append(time.perf_counter() - start)
+            text = answer["content"][0]["text"]
+            if not text.startswith('{"columns"'):
+                sys.exit(text)
+        added = memory("VmHWM", server.pid) - before
+        server.stdin.close()
+    return {"seconds": seconds, "added": added}
+
+
+def ask_python(file: str, sql: str) -> None:
     import asyncio
     import logging
     import os
@@ -88,9 +128,8 @@ def ask(file: str, sql: str) -> None:
     answer_to.close()
 
 
-def measure(command: list[str]) -> tuple[float, float, float]:
+def figures(told: dict) -> tuple[float, float, float]:
     """First answer and median of the later ones in ms, memory in MB."""
-    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     first, *later = told["seconds"]
     return first * 1e3, statistics.median(later) * 1e3, told["added"] / 1e6
 
@@ -103,14 +142,15 @@ def cpu() -> str:
 
 
 def main() -> None:
-    program = sys.argv[1]
+    binary = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/trips.parquet"
         make(file)
         print("| question | | first answer | later ones | added memory |\n|---|---|---|---|---|")
         for title, sql in QUESTIONS.items():
-            updraft = measure([program, file, sql, str(TIMES)])
-            python = measure([sys.executable, __file__, "ask", file, sql])
+            updraft = figures(ask_updraft(binary, file, sql))
+            ask = [sys.executable, __file__, "ask", file, sql]
+            python = figures(json.loads(subprocess.run(ask, check=True, stdout=subprocess.PIPE).stdout))
             for name, (first, later, added) in (("Python", python), ("Updraft", updraft)):
                 print(f"| {title if name == 'Python' else ''} | {name} | {first:.0f} ms | {later:.1f} ms | {added:.0f} MB |")
         size = Path(file).stat().st_size / 1e6
@@ -123,6 +163,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "ask":
-        ask(sys.argv[2], sys.argv[3])
+        ask_python(sys.argv[2], sys.argv[3])
     else:
         main()

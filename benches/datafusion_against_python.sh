@@ -9,5 +9,8 @@ if [ ! -x "$python" ]; then
     echo "there is no Python environment at $python yet: run tests/run.sh once, it makes one" >&2
     exit 1
 fi
-program=$(cargo bench --no-run --bench datafusion_against_python 2>&1 | tee /dev/stderr | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
-PYTHONWARNINGS=ignore exec "$python" benches/datafusion_against_python.py "$program"
+if [ -z "${UPDRAFT_BIN:-}" ]; then
+    cargo build --release --bin updraft
+    UPDRAFT_BIN=${CARGO_TARGET_DIR:-$PWD/target}/release/updraft
+fi
+PYTHONWARNINGS=ignore exec "$python" benches/datafusion_against_python.py "$UPDRAFT_BIN"

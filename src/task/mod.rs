@@ -29,6 +29,7 @@ mod decision;
 mod durable;
 pub mod failure;
 pub mod host;
+mod kept_files;
 pub mod log;
 pub mod loggers;
 pub mod mapping;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::native_toolsets::KeptFiles;
+use super::kept_files::KeptFiles;
 use crate::agent::durable::current_step;
 use crate::agent::{ToolDefinition, ToolError, ToolOutput, Toolset, arguments};
 use crate::dag::definitions::Handle;

@@ -3,6 +3,7 @@
 import sys
 
 import updraft_values
+from updraft_moment import moment
 from updraft_signature import call_arguments, parameters
 
 # The Dags of the loaded file, by id; for `context["dag"]` and `context["task"]`.
@@ -164,15 +165,6 @@ def _asset_events():
     import airflow.sdk.execution_time.asset_events as events
 
     return events
-
-
-def moment(text):
-    """A pendulum datetime from ISO text; None stays None."""
-    if text is None:
-        return None
-    import pendulum
-
-    return pendulum.parse(text)
 
 
 def call(function, args, kwargs, given):

@@ -84,7 +84,7 @@ def _skipped(task):
 
 
 def _moment(value):
-    from updraft_request import moment_text
+    from updraft_moment import moment_text
 
     return moment_text(value)
 

@@ -24,14 +24,3 @@ def request(kind, **fields):
     if isinstance(answer, dict) and answer.get("type") == "ErrorResponse":
         raise RequestRefused(answer.get("error"), answer.get("detail"))
     return answer
-
-
-def moment_text(moment):
-    """A moment as ISO text with its offset; what is text or None already stays."""
-    if moment is None or isinstance(moment, str):
-        return moment
-    if moment.tzinfo is None:
-        import datetime
-
-        moment = moment.replace(tzinfo=datetime.timezone.utc)
-    return moment.isoformat()

@@ -387,6 +387,9 @@ class FilesWhenNeeded:
     """Brings in the importers of files once something is imported that is not frozen: most Dag files import no such thing."""
 
     def find_spec(self, name, path=None, target=None):
+        if name in sys.stdlib_module_names:
+            # The standard library asks for its accelerators; files of these names would come after it anyway.
+            return None
         return install_file_importers().find_spec(name, path, target)
 
 

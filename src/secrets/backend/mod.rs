@@ -1,6 +1,7 @@
 //! Secrets backends: stores of connections, variables and configuration that a worker asks before anything else, chosen
 //! and set up by the names and arguments that Airflow's configuration has for them.
 
+mod environment_variables;
 mod kwargs;
 mod local_filesystem;
 mod vault;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::environment::EnvironmentVariablesBackend;
 use crate::airflow::config::{Config, ConfigError};
 use crate::airflow::connection::{Connection, MalformedConnection};
+use environment_variables::EnvironmentVariablesBackend;
 use kwargs::Kwargs;
 use local_filesystem::LocalFilesystemBackend;
 use vault::VaultBackend;

@@ -118,10 +118,10 @@ class _Writer:
         origin = typing.get_origin(annotation)
         arguments = typing.get_args(annotation)
         if origin is typing.Annotated:
-            from pydantic.main import _field
+            from pydantic.compiled import field_of
             from pydantic.fields import UNDEFINED
 
-            field = _field(annotation, UNDEFINED)
+            field = field_of(annotation, UNDEFINED)
             schema = _limited(self.type(field.annotation, owner), field.constraints)
             if field.description:
                 schema = {**schema, "description": field.description}

@@ -3,12 +3,10 @@
 import sys
 from abc import ABCMeta
 
+from pydantic.compiled import compiled_model, is_code, is_private
 from pydantic.errors import Fault, Faults, ValidationError, as_json, at, from_json
 from pydantic.fields import UNDEFINED, FieldInfo, ModelPrivateAttr
 from pydantic.functional_validators import ValidationInfo, _Decorated
-
-_RESERVED = frozenset(("model_config", "model_fields", "model_computed_fields", "model_extra", "model_fields_set"))
-
 
 class ModelMetaclass(ABCMeta):
     """Keeps what a model's class statement says; the types are looked at when the model is first used."""
@@ -18,7 +16,7 @@ class ModelMetaclass(ABCMeta):
         privates = {
             key: value
             for key, value in namespace.items()
-            if isinstance(value, ModelPrivateAttr) or (_is_private(key) and not _is_code(value))
+            if isinstance(value, ModelPrivateAttr) or (is_private(key) and not is_code(value))
         }
         for key in privates:
             del namespace[key]
@@ -42,7 +40,7 @@ class ModelMetaclass(ABCMeta):
     @property
     def model_fields(cls):
         """The fields by name."""
-        return _compile(cls).fields
+        return compiled_model(cls).fields
 
     __pydantic_fields__ = model_fields
 
@@ -59,133 +57,6 @@ class ModelMetaclass(ABCMeta):
     @property
     def __fields__(cls):
         return cls.model_fields
-
-
-def _is_private(name):
-    return name.startswith("_") and not name.startswith("__") and not name.startswith(("_own_", "_abc_"))
-
-
-def _is_code(value):
-    return callable(value) or isinstance(value, (property, classmethod, staticmethod, _Decorated))
-
-
-class _Compiled:
-    """A model's fields and their checks."""
-
-    def __init__(self):
-        self.fields = {}
-        self.checks = {}
-        self.before = []
-        self.after = []
-        self.wrap = []
-        self.serializers = {}
-        self.model_serializer = None
-        self.privates = {}
-
-
-def _annotations(cls):
-    """The annotations of the class itself, unevaluated where they are texts or can't be evaluated yet."""
-    own = cls.__dict__.get("__annotations__")
-    if own is not None:
-        return own
-    try:
-        return cls.__annotations__ if "__annotate__" in cls.__dict__ or "__annotate_func__" in cls.__dict__ else {}
-    except NameError:
-        import annotationlib
-
-        return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
-
-
-def _compile(cls):
-    compiled = cls.__dict__.get("_compiled")
-    if compiled is not None:
-        return compiled
-    from pydantic.validation import check_for, evaluate, with_function
-
-    compiled = _Compiled()
-    field_validators = []
-    for base in reversed(cls.__mro__):
-        if not isinstance(base, ModelMetaclass):
-            continue
-        for name, annotation in _annotations(base).items():
-            if name in _RESERVED or name.startswith("_"):
-                if _is_private(name) and name not in base.__dict__.get("_own_privates", {}):
-                    compiled.privates.setdefault(name, None)
-                continue
-            if isinstance(annotation, str):
-                annotation = evaluate(annotation, base)
-            if _is_class_variable(annotation):
-                continue
-            default = base.__dict__.get(name, UNDEFINED)
-            compiled.fields[name] = _field(annotation, default)
-        compiled.privates.update(base.__dict__.get("_own_privates", {}))
-        for name, decorated in base.__dict__.get("_own_validators", {}).items():
-            if decorated.kind == "field_validator":
-                field_validators = [entry for entry in field_validators if entry[0] != name]
-                field_validators.append((name, decorated))
-            elif decorated.kind == "model_validator":
-                getattr(compiled, decorated.mode).append(decorated)
-            elif decorated.kind == "field_serializer":
-                for field in decorated.fields:
-                    compiled.serializers[field] = decorated
-            else:
-                compiled.model_serializer = decorated
-    for name, field in compiled.fields.items():
-        check = check_for(field.annotation, field.constraints, cls)
-        for function, mode in field.metadata:
-            check = with_function(check, function, mode)
-        for _, decorated in field_validators:
-            if name in decorated.fields or "*" in decorated.fields:
-                info = ValidationInfo(field_name=name, config=cls.model_config)
-                check = _with_info(check, decorated.bound(cls), decorated.mode, info, with_function)
-        compiled.checks[name] = check
-    cls._compiled = compiled
-    return compiled
-
-
-def _with_info(check, function, mode, info, with_function):
-    checked = with_function(check, function, mode, info)
-    checked_info = getattr(check, "infos", ())
-
-    def call(value):
-        return checked(value)
-
-    call.infos = (*checked_info, info)
-    return call
-
-
-def _is_class_variable(annotation):
-    typing = sys.modules.get("typing")
-    if typing is None:
-        return False
-    return annotation is typing.ClassVar or typing.get_origin(annotation) is typing.ClassVar
-
-
-def _field(annotation, default):
-    field = FieldInfo()
-    metadata = getattr(annotation, "__metadata__", None)
-    inner = annotation
-    functions = []
-    if metadata is not None:
-        inner = annotation.__origin__
-        for item in metadata:
-            if isinstance(item, FieldInfo):
-                field = field.merged(item)
-            elif hasattr(type(item), "mode") and hasattr(item, "func"):
-                functions.append((item.func, item.mode))
-            elif isinstance(getattr(item, "constraints", None), dict):
-                field.constraints.update(item.constraints)
-            else:
-                for name in ("gt", "ge", "lt", "le", "min_length", "max_length", "multiple_of"):
-                    if getattr(item, name, None) is not None:
-                        field.constraints[name] = getattr(item, name)
-    if isinstance(default, FieldInfo):
-        field = field.merged(default)
-    elif default is not UNDEFINED and not isinstance(default, _Decorated):
-        field.default = default
-    field.annotation = inner
-    field.metadata = functions
-    return field
 
 
 class BaseModel(metaclass=ModelMetaclass):
@@ -245,7 +116,7 @@ class BaseModel(metaclass=ModelMetaclass):
         if isinstance(value, cls):
             return value
         if not isinstance(value, dict):
-            compiled = _compile(cls)
+            compiled = compiled_model(cls)
             if not compiled.before and not compiled.wrap:
                 raise Fault(
                     "model_type",
@@ -333,7 +204,7 @@ class BaseModel(metaclass=ModelMetaclass):
         if _types_namespace:
             cls._parent_namespace = {**(cls._parent_namespace or {}), **_types_namespace}
         cls._compiled = None
-        _compile(cls)
+        compiled_model(cls)
         return True
 
     update_forward_refs = model_rebuild
@@ -353,7 +224,7 @@ class BaseModel(metaclass=ModelMetaclass):
             raise ValidationError(type(self).__name__, [fault])
         if self.model_config.get("validate_assignment"):
             try:
-                value = _compile(type(self)).checks[name](value)
+                value = compiled_model(type(self)).checks[name](value)
             except (Fault, Faults) as error:
                 raise ValidationError(type(self).__name__, at(error, name)) from None
         self.__dict__[name] = value
@@ -398,7 +269,7 @@ def _fill(model, data):
 
 def _validated(model, data):
     cls = type(model)
-    compiled = _compile(cls)
+    compiled = compiled_model(cls)
     for decorated in compiled.before:
         data = _call_validator(decorated.bound(cls), data, data)
     if isinstance(data, cls):
@@ -508,7 +379,7 @@ def _set(model, values, given, extra):
         model.__dict__.update(extra)
     model.__dict__["__fields_set__"] = given
     model.__dict__["__extra__"] = extra
-    for name, private in _compile(cls).privates.items():
+    for name, private in compiled_model(cls).privates.items():
         value = private.get_default() if isinstance(private, ModelPrivateAttr) else private
         if value is not UNDEFINED and name not in model.__dict__ and private is not None:
             object.__setattr__(model, name, value)

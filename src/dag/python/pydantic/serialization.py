@@ -15,10 +15,8 @@ class Options:
 
 def dump_model(model, options, include=None, exclude=None):
     """A model as a dict."""
-    from pydantic.main import _compile
-
     cls = type(model)
-    compiled = _compile(cls)
+    compiled = compiled_model(cls)
     if compiled.model_serializer is not None:
         decorated = compiled.model_serializer
         if decorated.mode == "wrap":

@@ -1,42 +1,29 @@
 """Stand-ins for pydantic-ai's toolsets: what a Dag file builds; the worker's own toolsets do the work."""
 
-from pydantic_ai.toolsets.abstract import AbstractToolset
-from pydantic_ai.toolsets.function import FunctionToolset
-from pydantic_ai.toolsets.wrappers import (
-    ApprovalRequiredToolset,
-    CombinedToolset,
-    DeferredLoadingToolset,
-    DynamicToolset,
-    ExternalToolset,
-    FilteredToolset,
-    IncludeReturnSchemasToolset,
-    PrefixedToolset,
-    PreparedToolset,
-    RenamedToolset,
-    SetMetadataToolset,
-    WrapperToolset,
-)
-from pydantic_ai.toolsets.abstract import ToolsetTool
+from updraft_lazy import lazy_names
 
 ToolsetFunc = object
 AgentToolset = object
 
-__all__ = [
-    "AbstractToolset",
-    "AgentToolset",
-    "ApprovalRequiredToolset",
-    "CombinedToolset",
-    "DeferredLoadingToolset",
-    "DynamicToolset",
-    "ExternalToolset",
-    "FilteredToolset",
-    "FunctionToolset",
-    "IncludeReturnSchemasToolset",
-    "PrefixedToolset",
-    "PreparedToolset",
-    "RenamedToolset",
-    "SetMetadataToolset",
-    "ToolsetFunc",
-    "ToolsetTool",
-    "WrapperToolset",
-]
+__getattr__, _names = lazy_names(
+    __name__,
+    {
+        "pydantic_ai.toolsets.abstract": ("AbstractToolset", "ToolsetTool"),
+        "pydantic_ai.toolsets.function": ("FunctionToolset",),
+        "pydantic_ai.toolsets.wrappers": (
+            "ApprovalRequiredToolset",
+            "CombinedToolset",
+            "DeferredLoadingToolset",
+            "DynamicToolset",
+            "ExternalToolset",
+            "FilteredToolset",
+            "IncludeReturnSchemasToolset",
+            "PrefixedToolset",
+            "PreparedToolset",
+            "RenamedToolset",
+            "SetMetadataToolset",
+            "WrapperToolset",
+        ),
+    },
+)
+__all__ = [*_names, "AgentToolset", "ToolsetFunc"]

@@ -411,10 +411,37 @@ class TaskDecoratorCollection:
         if found is not None:
             __import__(found[0])
             return getattr(sys.modules[found[0]], found[1])
-        # A decorator of a provider that has no stand-in: the Dag loads, the task can't run here.
-        from airflow.providers.standard.decorators import foreign_decorator
+        return _foreign_decorator(name)
 
-        return foreign_decorator(name)
+
+_foreign = {}
+
+
+def _foreign_decorator(name):
+    """`@task.name` of a provider that is not here: any settings are taken, the Dag loads, the task can't run."""
+    operator = _foreign.get(name)
+    if operator is None:
+
+        class Foreign(DecoratedOperator):
+            _updraft_reason = "the provider of the decorator is not part of Updraft"
+            custom_operator_name = f"@task.{name}"
+
+            def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
+                known = BaseOperator.__init__._param_names
+                own = {key: value for key, value in kwargs.items() if key not in known and key != "default_args"}
+                for key in own:
+                    del kwargs[key]
+                super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
+                self.settings = own
+
+        operator = _foreign[name] = Foreign
+
+    def decorate(python_callable=None, multiple_outputs=None, **kwargs):
+        return task_decorator_factory(
+            python_callable, multiple_outputs=multiple_outputs, decorated_operator_class=operator, **kwargs
+        )
+
+    return decorate
 
 
 task = TaskDecoratorCollection()

@@ -13,7 +13,6 @@ from airflow.sdk.definitions._internal.expandinput import (
 from airflow.sdk.definitions._internal.node import NOTSET, ResolveMixin, validate_key
 from airflow.sdk.definitions.param import DagParam, ParamsDict
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup, TaskGroup
-from airflow.sdk.exceptions import AirflowDagCycleException, DuplicateTaskIdFound, TaskNotFound
 from updraft_source import user_location
 
 _serial = [0]
@@ -195,6 +194,8 @@ class DAG:
         known = self.task_dict.get(task_id)
         taken = self.task_group.used_group_ids
         if task_id in taken if known is None else known is not task:
+            from airflow.sdk.exceptions import DuplicateTaskIdFound
+
             raise DuplicateTaskIdFound(f"Task id '{task_id}' has already been added to the Dag")
         if self.fail_fast and task.trigger_rule != "all_success":
             from airflow.sdk.exceptions import FailFastDagInvalidTriggerRule
@@ -218,6 +219,8 @@ class DAG:
         """The task of that id."""
         task = self.task_dict.get(task_id)
         if task is None:
+            from airflow.sdk.exceptions import TaskNotFound
+
             raise TaskNotFound(f"Task {task_id} not found")
         return task
 
@@ -260,6 +263,8 @@ class DAG:
         if waiting:
             # What only follows a cycle waits as well: it isn't at fault.
             faulty = next((t for t in waiting if t in self.task_dict[t].get_flat_relative_ids()), next(iter(waiting)))
+            from airflow.sdk.exceptions import AirflowDagCycleException
+
             raise AirflowDagCycleException(f"Cycle detected in Dag: {self.dag_id}. Faulty task: {faulty}")
 
     def validate(self):

@@ -2,7 +2,6 @@
 
 from airflow.sdk.definitions._internal.contextmanager import DagContext, TaskGroupContext
 from airflow.sdk.definitions._internal.node import DAGNode, as_list, validate_group_key
-from airflow.sdk.exceptions import DuplicateTaskIdFound, NodeNotFound, TaskAlreadyInTaskGroup
 
 _CURRENT = object()
 
@@ -69,6 +68,8 @@ class TaskGroup(DAGNode):
         if self._group_id is None or self.group_id not in self.used_group_ids:
             return
         if not add_suffix:
+            from airflow.sdk.exceptions import DuplicateTaskIdFound
+
             raise DuplicateTaskIdFound(f"group_id '{self._group_id}' has already been added to the DAG")
         base, _ = split_suffix(self._group_id)
         taken = [
@@ -136,11 +137,15 @@ class TaskGroup(DAGNode):
             task.task_group = existing = self
         is_group = isinstance(task, TaskGroup)
         if not is_group and existing is not None and existing is not self:
+            from airflow.sdk.exceptions import TaskAlreadyInTaskGroup
+
             raise TaskAlreadyInTaskGroup(task.node_id, existing.node_id, self.node_id)
         task.task_group = self
         key = task.node_id
         if key in self.children:
             kind = "Task Group" if is_group else "Task"
+            from airflow.sdk.exceptions import DuplicateTaskIdFound
+
             raise DuplicateTaskIdFound(f"{kind} id '{key}' has already been added to the Dag")
         if is_group:
             if task.dag is not self.dag:
@@ -182,6 +187,8 @@ class TaskGroup(DAGNode):
         try:
             return self.get_child_by_label(label)
         except KeyError:
+            from airflow.sdk.exceptions import NodeNotFound
+
             raise NodeNotFound(f"Task {label!r} not found") from None
 
     def has_task(self, task):

@@ -136,7 +136,7 @@ class _Event:
         self.uri = self.asset.uri
         self.extra = fields.get("extra") or {}
         if isinstance(fields.get("timestamp"), str):
-            from updraft_context import moment
+            from updraft_moment import moment
 
             self.timestamp = moment(fields["timestamp"])
 
@@ -187,7 +187,8 @@ class _InletEvents:
 
     def _events(self):
         if self._found is None:
-            from updraft_request import moment_text, request
+            from updraft_moment import moment_text
+            from updraft_request import request
 
             query = {**self._query, "after": moment_text(self._query["after"])}
             query["before"] = moment_text(query["before"])

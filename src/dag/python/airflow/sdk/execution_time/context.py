@@ -77,7 +77,7 @@ class TaskStateStore:
         """Keeps a value: for `retention`, for ever with `NEVER_EXPIRE`, else as long as the configuration says."""
         if value is None:
             raise ValueError("task_state_store keeps no None: delete the key instead")
-        from updraft_request import moment_text
+        from updraft_moment import moment_text
 
         self._ask("SetTaskStateStore", key=key, value=value, expires_at=moment_text(_expiry(retention)))
 
@@ -213,7 +213,7 @@ class PreviousDate:
         object.__setattr__(self, "_where", (ti_id, field))
 
     def _updraft_value(self):
-        from updraft_context import moment
+        from updraft_moment import moment
 
         ti_id, field = self._where
         if ti_id not in _previous_runs:

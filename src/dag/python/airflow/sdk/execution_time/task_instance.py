@@ -30,13 +30,13 @@ def _ask(kind, **fields):
 
 
 def _moment(text):
-    from updraft_context import moment
+    from updraft_moment import moment
 
     return moment(text)
 
 
 def _text(moment):
-    from updraft_request import moment_text
+    from updraft_moment import moment_text
 
     return moment_text(moment)
 
@@ -74,7 +74,7 @@ class _Fields:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = fields[name]
         if name in _DATES and isinstance(value, str):
-            from updraft_context import moment
+            from updraft_moment import moment
 
             value = moment(value)
         self.__dict__[name] = value

@@ -1,4 +1,4 @@
-"""The task decorators of the standard provider, and stand-ins for those of providers that are not here."""
+"""The task decorators of the standard provider."""
 
 from airflow.providers.standard.operators.python import (
     ExternalPythonOperator,
@@ -13,7 +13,6 @@ from airflow.sdk.bases.decorator import (
     get_unique_task_id,
     task_decorator_factory,
 )
-from airflow.sdk.bases.operator import BaseOperator
 from updraft_source import function_location
 
 
@@ -153,26 +152,3 @@ branch_external_python_task = _decorator(_BranchExternalPythonDecoratedOperator)
 sensor_task = _decorator(DecoratedSensorOperator)
 bash_task = _decorator(_BashDecoratedOperator)
 stub = _decorator(_StubOperator)
-
-_foreign = {}
-
-
-def foreign_decorator(name):
-    """`@task.name` of a provider that is not here: any settings are taken, the task can't run."""
-    decorator = _foreign.get(name)
-    if decorator is None:
-
-        class Foreign(DecoratedOperator):
-            _updraft_reason = "the provider of the decorator is not part of Updraft"
-            custom_operator_name = f"@task.{name}"
-
-            def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
-                known = BaseOperator.__init__._param_names
-                own = {key: value for key, value in kwargs.items() if key not in known and key != "default_args"}
-                for key in own:
-                    del kwargs[key]
-                super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
-                self.settings = own
-
-        decorator = _foreign[name] = _decorator(Foreign)
-    return decorator

@@ -51,7 +51,8 @@ class TriggerDagRunOperator(BaseOperator):
         """Starts the run; waits for its end when it should."""
         from datetime import datetime, timezone
 
-        from updraft_request import RequestRefused, moment_text, request
+        from updraft_moment import moment_text
+        from updraft_request import RequestRefused, request
 
         now = datetime.now(tz=timezone.utc)
         run_after = None if self.run_after is NOTSET else _moment(self.run_after)
