@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use super::anthropic_schema;
+use super::anthropic::schema;
 use super::conversation::{instructions, new_tool_call_id, openings, refuse_native_tools};
 use super::endpoint::Endpoint;
 use super::http::{ErrorBody, client, post, server};
@@ -78,7 +78,7 @@ impl Cohere {
                 json!({ "type": "function", "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": anthropic_schema::transform(&tool.parameters, false),
+                    "parameters": schema::transform(&tool.parameters, false),
                 } })
             })
             .collect();

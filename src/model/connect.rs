@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::aws_signature::AwsSigner;
 use super::bedrock::Bedrock;
-use super::chat_providers::{ChatProvider, chat_provider};
 use super::endpoint::{Authorization, Endpoint};
 use super::gemini::Gemini;
 use super::google_token::ServiceAccount;
 use super::llm_connection::Llm;
-use super::openai_chat::OpenAiChat;
-use super::openai_responses::OpenAiResponses;
+use super::openai::OpenAiChat;
+use super::openai::OpenAiResponses;
+use super::openai::chat_providers::{ChatProvider, chat_provider};
 use super::own_apis::{OwnApi, own_api};
 use super::resolve::ModelChoiceError;
 use super::test_model::TestModel;

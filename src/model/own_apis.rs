@@ -6,7 +6,7 @@ use super::anthropic::Anthropic;
 use super::cohere::Cohere;
 use super::endpoint::Endpoint;
 use super::gemini::Gemini;
-use super::openai_responses::OpenAiResponses;
+use super::openai::OpenAiResponses;
 use crate::agent::{Model, ModelError};
 
 /// An API that is spoken.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::chat_providers::{CHAT_PROVIDERS, chat_provider};
 use super::fallback::FallbackModel;
 use super::llm_connection::Llm;
+use super::openai::chat_providers::{CHAT_PROVIDERS, chat_provider};
 use super::own_apis::OWN_APIS;
 use crate::agent::{Model, ModelError};
 use crate::airflow::config::Environment;
@@ -27,7 +27,7 @@ const CONN_TYPES: [&str; 4] = [
     "pydanticai_vertex",
 ];
 
-/// Prefixes that pydantic-ai knows beside those of [`super::chat_providers`].
+/// Prefixes that pydantic-ai knows beside those of [`super::openai::chat_providers`].
 const OTHER_PREFIXES: &[&str] = &[
     "openai",
     "openai-responses",

@@ -1,13 +1,14 @@
 //! Google's `generateContent`, on the Gemini API and on Google Cloud: what is asked.
 
+mod answer;
+mod profile;
+mod schema;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::conversation::{instructions, openings};
 use super::endpoint::Endpoint;
-use super::gemini_answer;
-use super::gemini_profile::{GeminiProfile, profile};
-use super::gemini_schema;
 use super::http::{ErrorBody, client, post, server};
 use super::thinking::{Effort, WantedThinking};
 use super::tool_files::{self, FilePart};
@@ -19,6 +20,7 @@ use crate::agent::model::{NativeTool, RequestParameters};
 use crate::agent::output::ObjectMode;
 use crate::agent::render::{arguments_object, feedback_text, tool_result_text};
 use crate::agent::{BinaryContent, Model, ModelError, ToolDefinition};
+use profile::{GeminiProfile, profile};
 
 /// In place of a signature that another model gave, or none: the API wants one with the first call of a turn.
 const NO_SIGNATURE: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
@@ -119,7 +121,7 @@ impl Gemini {
                             .to_owned(),
                     ));
                 }
-                let mut schema = gemini_schema::transform(&object.schema);
+                let mut schema = schema::transform(&object.schema);
                 if let Value::Object(schema) = &mut schema {
                     for (key, text) in [
                         ("title", &object.name),
@@ -273,7 +275,7 @@ impl Gemini {
             contents.insert(0, json!({ "parts": [{ "text": "" }], "role": "user" }));
         }
         let object = parameters.output_object.as_ref();
-        let schema = object.map(|object| gemini_schema::transform(&object.schema));
+        let schema = object.map(|object| schema::transform(&object.schema));
         let told = instructions(messages, object, schema.as_ref());
         system.extend(told.into_iter().map(|text| json!({ "text": text })));
         (system, contents)
@@ -413,7 +415,7 @@ fn declaration(tool: &ToolDefinition) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description.clone().unwrap_or_default(),
-        "parameters_json_schema": gemini_schema::transform(&tool.parameters),
+        "parameters_json_schema": schema::transform(&tool.parameters),
     })
 }
 
@@ -488,10 +490,9 @@ impl Model for Gemini {
         request.max_retries = 0;
         let answer = post(&self.client, &request).await?;
         let base_url = self.endpoint.base_url.trim_end_matches('/');
-        gemini_answer::read(&answer, self.provider, &self.model_name, base_url)
+        answer::read(&answer, self.provider, &self.model_name, base_url)
     }
 }
 
 #[cfg(test)]
-#[path = "gemini_tests.rs"]
 mod tests;

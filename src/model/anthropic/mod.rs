@@ -1,11 +1,12 @@
 //! Anthropic's Messages API: what is asked.
 
+pub(super) mod profile;
+mod response;
+pub(super) mod schema;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::anthropic_profile::{AnthropicProfile, profile};
-use super::anthropic_response;
-use super::anthropic_schema;
 use super::conversation::{instructions, openings, tagged_thinking};
 use super::endpoint::Endpoint;
 use super::http::{ErrorBody, client, post, post_stream, server};
@@ -19,6 +20,7 @@ use crate::agent::model::{NativeTool, RequestParameters};
 use crate::agent::output::ObjectMode;
 use crate::agent::render::{arguments_object, feedback_text, tool_result_text};
 use crate::agent::{Model, ModelError, ToolDefinition};
+use profile::{AnthropicProfile, profile};
 
 /// The version of the API, which decides on the form of requests and answers.
 const VERSION: &str = "2026-10-21";
@@ -279,7 +281,7 @@ impl Anthropic {
         out.insert("name".to_owned(), tool.name.clone().into());
         let description = tool.description.clone().unwrap_or_default();
         out.insert("description".to_owned(), description.into());
-        let schema = anthropic_schema::transform(&tool.parameters, strict);
+        let schema = schema::transform(&tool.parameters, strict);
         out.insert("input_schema".to_owned(), schema);
         if strict {
             out.insert("strict".to_owned(), true.into());
@@ -339,7 +341,7 @@ impl Anthropic {
         if let Some(object) = &parameters.output_object
             && object.mode == ObjectMode::Native
         {
-            let schema = anthropic_schema::transform(&object.schema, true);
+            let schema = schema::transform(&object.schema, true);
             let format = json!({ "type": "json_schema", "schema": schema });
             config.insert("format".to_owned(), format);
         }
@@ -492,7 +494,7 @@ impl Model for Anthropic {
         request.error_body = ErrorBody::Whole;
         let message = if streams {
             let answer = post_stream(&self.client, &request).await?;
-            anthropic_response::reassemble(&answer, &self.model_name)?
+            response::reassemble(&answer, &self.model_name)?
         } else {
             let answer = post(&self.client, &request).await?;
             serde_json::from_str(&answer).map_err(|_| {
@@ -503,10 +505,9 @@ impl Model for Anthropic {
             })?
         };
         let base_url = self.endpoint.base_url.trim_end_matches('/');
-        anthropic_response::read(&message, self.provider, &self.model_name, base_url)
+        response::read(&message, self.provider, &self.model_name, base_url)
     }
 }
 
 #[cfg(test)]
-#[path = "anthropic_tests.rs"]
 mod tests;

@@ -5,8 +5,8 @@ use chrono::{SecondsFormat, Utc};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use super::anthropic_profile::{AnthropicProfile, profile};
-use super::anthropic_schema;
+use super::anthropic::profile::{AnthropicProfile, profile};
+use super::anthropic::schema;
 use super::conversation::{
     instructions, new_tool_call_id, openings, refuse_native_tools, tagged_thinking,
 };
@@ -132,7 +132,7 @@ impl Bedrock {
         if let Some(object) = &parameters.output_object
             && object.mode == ObjectMode::Native
         {
-            let schema = anthropic_schema::transform(&object.schema, true).to_string();
+            let schema = schema::transform(&object.schema, true).to_string();
             let name = object.name.as_deref().unwrap_or("final_result");
             let json_schema = json!({ "schema": schema, "name": name });
             let structure = json!({ "jsonSchema": json_schema });
@@ -204,7 +204,7 @@ impl Bedrock {
         let mut tools: Vec<Value> = parameters
             .all_tools()
             .map(|(tool, _)| {
-                let schema = anthropic_schema::transform(&tool.parameters, false);
+                let schema = schema::transform(&tool.parameters, false);
                 let mut spec = json!({ "name": tool.name, "inputSchema": { "json": schema } });
                 if let (Some(text), Value::Object(spec)) = (&tool.description, &mut spec)
                     && !text.is_empty()
@@ -567,5 +567,4 @@ impl Model for Bedrock {
 }
 
 #[cfg(test)]
-#[path = "bedrock_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! OpenAI's Chat Completions API, and the many servers that speak it.
 //!
-//! Our own adapter and not `genai`'s, because the arguments of a call must come through as the model wrote them, and
+//! Our own adapters and not a library's, because the arguments of a call must come through as the model wrote them, and
 //! because requests are to be the ones that the Python provider sends.
 
 use async_trait::async_trait;
@@ -8,15 +8,9 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::chat_providers::{ChatProvider, SendThinking};
-use super::conversation::{instructions, new_tool_call_id, openings, refuse_native_tools};
-use super::endpoint::Endpoint;
-use super::http::{client, post, server};
-use super::openai_profile::{drops_sampling, effort};
-use super::openai_schema;
 use super::openrouter_cache;
-use super::prices;
-use super::thinking::WantedThinking;
-use super::tool_files::{self, FilePart, file_parts, result_content};
+use super::profile::{drops_sampling, effort};
+use super::schema;
 use crate::agent::message::{
     Message, ModelResponse, Origin, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome,
     UserContent,
@@ -26,6 +20,12 @@ use crate::agent::output::{ObjectMode, OutputObject};
 use crate::agent::render::{arguments_text, feedback_text, tool_error_text, tool_result_text};
 use crate::agent::usage::RequestUsage;
 use crate::agent::{Model, ModelError, ToolDefinition};
+use crate::model::conversation::{instructions, new_tool_call_id, openings, refuse_native_tools};
+use crate::model::endpoint::Endpoint;
+use crate::model::http::{client, post, server};
+use crate::model::prices;
+use crate::model::thinking::WantedThinking;
+use crate::model::tool_files::{self, FilePart, file_parts, result_content};
 
 /// Tags that some models put around their thinking, and in which thinking is told to other models.
 const THINK: (&str, &str) = ("<think>", "</think>");
@@ -156,7 +156,7 @@ impl OpenAiChat {
         if object.mode == ObjectMode::Prompted {
             return json!({ "type": "json_object" });
         }
-        let (schema, strict) = openai_schema::transform(&object.schema, object.strict);
+        let (schema, strict) = schema::transform(&object.schema, object.strict);
         let mut named = Map::new();
         let name = object.name.as_deref().unwrap_or("final_result");
         named.insert("name".to_owned(), name.into());
@@ -175,7 +175,7 @@ impl OpenAiChat {
     }
 
     fn tool(&self, tool: &ToolDefinition, strict: Option<bool>) -> Value {
-        let (parameters, strict) = openai_schema::transform(&tool.parameters, strict);
+        let (parameters, strict) = schema::transform(&tool.parameters, strict);
         let mut function = Map::new();
         function.insert("name".to_owned(), tool.name.clone().into());
         function.insert(
@@ -193,7 +193,7 @@ impl OpenAiChat {
         let mut out = Vec::new();
         // What stands at the conversation's beginning comes before what is said anew with each request.
         let opening = openings(messages);
-        let schema = object.map(|object| openai_schema::transform(&object.schema, object.strict).0);
+        let schema = object.map(|object| schema::transform(&object.schema, object.strict).0);
         let instructions: Vec<Value> = instructions(messages, object, schema.as_ref())
             .iter()
             .map(|text| self.system(text))
@@ -560,5 +560,5 @@ fn usage(usage: Option<&Value>) -> RequestUsage {
 }
 
 #[cfg(test)]
-#[path = "openai_chat_tests.rs"]
+#[path = "chat_tests.rs"]
 mod tests;

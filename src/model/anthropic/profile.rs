@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::thinking::{Effort, WantedThinking};
+use crate::model::thinking::{Effort, WantedThinking};
 
 /// `max_tokens` of a model whose limit is not known.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
@@ -11,7 +11,7 @@ const EARLY_MAX_TOKENS: u64 = 4_096;
 
 /// What one model accepts and does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AnthropicProfile {
+pub(in crate::model) struct AnthropicProfile {
     /// `max_tokens` when the settings have none.
     pub default_max_tokens: u64,
     /// What larger settings are lowered to.
@@ -36,7 +36,7 @@ pub(super) struct AnthropicProfile {
 
 impl AnthropicProfile {
     /// The body's `thinking`.
-    pub(super) fn thinking(&self, wanted: WantedThinking) -> Option<Value> {
+    pub(in crate::model) fn thinking(&self, wanted: WantedThinking) -> Option<Value> {
         match wanted {
             WantedThinking::Off if self.always_thinks => {
                 self.effort.then(|| json!({ "type": "adaptive" }))
@@ -57,7 +57,7 @@ impl AnthropicProfile {
     }
 
     /// The `effort` of the body's `output_config`.
-    pub(super) fn effort(&self, wanted: WantedThinking) -> Option<&'static str> {
+    pub(in crate::model) fn effort(&self, wanted: WantedThinking) -> Option<&'static str> {
         if !self.effort {
             return None;
         }
@@ -200,7 +200,7 @@ const FAMILIES: &[(&str, AnthropicProfile)] = &[
 ];
 
 /// What is known of a model.
-pub(super) fn profile(model_name: &str) -> AnthropicProfile {
+pub(in crate::model) fn profile(model_name: &str) -> AnthropicProfile {
     if matches!(model_name, "claude-opus-4" | "claude-sonnet-4") {
         return EARLY;
     }

@@ -33,7 +33,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Without titles; and, when `strict`, with closed objects, and with what can't be held to told in the description.
-pub(super) fn transform(schema: &Value, strict: bool) -> Value {
+pub(in crate::model) fn transform(schema: &Value, strict: bool) -> Value {
     match schema {
         Value::Object(map) => Value::Object(object(map, strict)),
         other => other.clone(),

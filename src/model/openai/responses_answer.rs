@@ -3,8 +3,6 @@
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value};
 
-use super::conversation::new_tool_call_id;
-use super::prices;
 use crate::agent::ModelError;
 use crate::agent::message::{
     ModelResponse, NativeToolPart, NativeToolStep, Origin, ResponsePart, TextPart, Thinking,
@@ -12,6 +10,8 @@ use crate::agent::message::{
 };
 use crate::agent::usage::RequestUsage;
 use crate::airflow::python_text::repr_value;
+use crate::model::conversation::new_tool_call_id;
+use crate::model::prices;
 
 fn invalid(provider: &str, what: &str) -> ModelError {
     ModelError::UnexpectedBehavior(format!(

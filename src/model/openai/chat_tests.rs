@@ -6,7 +6,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
 use crate::agent::message::ModelRequest;
-use crate::model::chat_providers::chat_provider;
+use crate::model::openai::chat_providers::chat_provider;
 
 fn model(prefix: &str, base_url: &str) -> OpenAiChat {
     let endpoint = Endpoint::bearer(base_url, "made-up-key").unwrap();

@@ -3,9 +3,6 @@
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use super::conversation::new_tool_call_id;
-use super::prices;
-use super::server_sent_events::events;
 use crate::agent::ModelError;
 use crate::agent::message::{
     ModelResponse, NativeToolPart, NativeToolStep, Origin, ResponsePart, TextPart, Thinking,
@@ -14,6 +11,9 @@ use crate::agent::message::{
 use crate::agent::pydantic_json::compact_json;
 use crate::agent::usage::RequestUsage;
 use crate::airflow::python_text::repr_value;
+use crate::model::conversation::new_tool_call_id;
+use crate::model::prices;
+use crate::model::server_sent_events::events;
 
 /// The status that an error has when it does not come within a stream.
 const STATUS_OF_ERRORS: &[(&str, u16)] = &[

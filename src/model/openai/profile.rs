@@ -1,6 +1,6 @@
 //! What OpenAI's models accept, by the beginning of their names.
 
-use super::thinking::{Effort, WantedThinking};
+use crate::model::thinking::{Effort, WantedThinking};
 
 use Effort::{High, Low, Max, Medium, Minimal, XHigh};
 

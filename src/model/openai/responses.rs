@@ -3,14 +3,9 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::conversation::{instructions, openings};
-use super::endpoint::Endpoint;
-use super::http::{client, post, server};
-use super::openai_profile::{drops_sampling, effort, reasons};
-use super::openai_schema;
+use super::profile::{drops_sampling, effort, reasons};
 use super::responses_answer;
-use super::thinking::WantedThinking;
-use super::tool_files::{self, FilePart, file_parts, result_content};
+use super::schema;
 use crate::agent::message::{
     Message, ModelRequest, ModelResponse, NativeToolPart, NativeToolStep, RequestPart,
     ResponsePart, TextPart, Thinking, ToolCall, ToolOutcome, ToolReturn, UserContent,
@@ -19,6 +14,11 @@ use crate::agent::model::{NativeTool, RequestParameters};
 use crate::agent::output::{ObjectMode, OutputObject};
 use crate::agent::render::{arguments_text, feedback_text, tool_error_text, tool_result_text};
 use crate::agent::{Model, ModelError, ToolDefinition};
+use crate::model::conversation::{instructions, openings};
+use crate::model::endpoint::Endpoint;
+use crate::model::http::{client, post, server};
+use crate::model::thinking::WantedThinking;
+use crate::model::tool_files::{self, FilePart, file_parts, result_content};
 
 /// Settings that go into the body under their own or another name: `(setting, field, a sampling setting?)`.
 const FIELDS: &[(&str, &str, bool)] = &[
@@ -108,7 +108,7 @@ impl OpenAiResponses {
             put("reasoning", reasoning.into());
         }
         let object = parameters.output_object.as_ref();
-        let schema = object.map(|object| openai_schema::transform(&object.schema, object.strict));
+        let schema = object.map(|object| schema::transform(&object.schema, object.strict));
         let told = instructions(messages, object, schema.as_ref().map(|(schema, _)| schema));
         let told = Some(told.join("\n\n")).filter(|text| !text.is_empty());
         let mut input = self.input(messages, settings);
@@ -381,7 +381,7 @@ fn tool_output(result: &ToolReturn) -> Value {
 }
 
 fn tool(tool: &ToolDefinition, strict: Option<bool>) -> Value {
-    let (parameters, strict) = openai_schema::transform(&tool.parameters, strict);
+    let (parameters, strict) = schema::transform(&tool.parameters, strict);
     json!({
         "name": tool.name,
         "parameters": parameters,
@@ -471,5 +471,5 @@ impl Model for OpenAiResponses {
 }
 
 #[cfg(test)]
-#[path = "openai_responses_tests.rs"]
+#[path = "responses_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! What Google's models accept, by their names.
 
-use super::thinking::Effort;
+use crate::model::thinking::Effort;
 
 /// What one model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
