@@ -5,7 +5,7 @@ from abc import ABCMeta
 
 from pydantic.compiled import compiled_model, is_code, is_private
 from pydantic.errors import Fault, Faults, ValidationError, as_json, at, from_json
-from pydantic.fields import UNDEFINED, FieldInfo, ModelPrivateAttr
+from pydantic.fields import UNDEFINED, ModelPrivateAttr
 from pydantic.functional_validators import ValidationInfo, _Decorated
 
 class ModelMetaclass(ABCMeta):

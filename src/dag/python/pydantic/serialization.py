@@ -1,5 +1,7 @@
 """Dumps of models."""
 
+from pydantic.compiled import compiled_model
+
 
 class Options:
     """How a model is dumped."""
