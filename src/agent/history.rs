@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::message::{
     Message, ModelRequest, ModelResponse, NativeToolPart, NativeToolStep, Origin, RequestPart,
     ResponsePart, RetryFeedback, RetryInfo, TextPart, Thinking, ToolCall, ToolOutcome, ToolReturn,
-    UserContent,
+    UserContent, UserPart,
 };
 use super::pydantic_json::compact_json;
 
@@ -303,9 +303,9 @@ fn request_part(
             let read = match &content {
                 Value::String(text) => UserContent::Text(text.clone()),
                 Value::Array(items) => {
-                    let texts: Option<Vec<String>> = items
+                    let texts: Option<Vec<UserPart>> = items
                         .iter()
-                        .map(|item| item.as_str().map(ToOwned::to_owned))
+                        .map(|item| Some(UserPart::Text(item.as_str()?.to_owned())))
                         .collect();
                     UserContent::Parts(texts.ok_or_else(|| HistoryError::Unsupported {
                         place: place.to_owned(),
@@ -633,10 +633,6 @@ fn request_json(request: &ModelRequest, run_id: &str, conversation_id: &str) -> 
         .iter()
         .map(|part| match part {
             RequestPart::UserPrompt(content) => {
-                let content: Value = match content {
-                    UserContent::Text(text) => text.as_str().into(),
-                    UserContent::Parts(texts) => texts.clone().into(),
-                };
                 json!({ "content": content, "timestamp": timestamp, "part_kind": "user-prompt" })
             }
             RequestPart::SystemPrompt(content) => json!({

@@ -69,8 +69,16 @@ impl RetryFeedback {
 #[serde(untagged)]
 pub enum UserContent {
     Text(String),
-    /// Several pieces of text, sent as content parts.
-    Parts(Vec<String>),
+    /// Several pieces, sent as content parts.
+    Parts(Vec<UserPart>),
+}
+
+/// One piece of what a user says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum UserPart {
+    Text(String),
+    File(BinaryContent),
 }
 
 /// The result of a tool call, as the model sees it.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::error::AgentError;
 use super::message::{
     Message, ModelResponse, NativeToolPart, NativeToolStep, RequestPart, ResponsePart, ToolCall,
-    UserContent,
+    UserContent, UserPart,
 };
 use super::metrics::{Meters, RequestMetrics};
 use super::model::{Model, ModelError, RequestParameters};
@@ -546,7 +546,7 @@ fn request_part_json(part: &RequestPart, content: bool) -> (&'static str, Vec<Va
         }
         RequestPart::UserPrompt(UserContent::Parts(parts)) => (
             "user",
-            parts.iter().map(|text| text_json(text, content)).collect(),
+            parts.iter().map(|part| user_part(part, content)).collect(),
         ),
         RequestPart::ToolReturn(result) => {
             let mut piece = json!({
@@ -556,6 +556,19 @@ fn request_part_json(part: &RequestPart, content: bool) -> (&'static str, Vec<Va
                 piece.insert("result".to_owned(), result.content.clone());
             }
             ("user", vec![piece])
+        }
+    }
+}
+
+fn user_part(part: &UserPart, content: bool) -> Value {
+    match part {
+        UserPart::Text(text) => text_json(text, content),
+        UserPart::File(file) => {
+            let mut piece = json!({ "type": "blob", "mime_type": file.media_type });
+            if content && let Value::Object(piece) = &mut piece {
+                piece.insert("content".to_owned(), file.base64().into());
+            }
+            piece
         }
     }
 }

@@ -15,7 +15,10 @@ use crate::control_plane::ControlPlane;
 use crate::control_plane::local::LocalControlPlane;
 use crate::control_plane::resolve::Resolver;
 use crate::dag::Interpreter;
-use crate::dag::definitions::{Argument, Dag, SkillSourceSpec, Task, TaskKind, ToolsetSpec};
+use crate::dag::definitions::{
+    Argument, Dag, DataSourceSpec, LlmQuestion, QuestionKind, SkillSourceSpec, Task, TaskKind,
+    ToolsetSpec,
+};
 use crate::secrets::{Masker, SearchPath, environment};
 use crate::task::support;
 
@@ -313,16 +316,7 @@ fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static s
         }
         ToolsetSpec::Mcp(mcp) => named.extend(literal("mcp_conn_id", &mcp.mcp_conn_id)),
         ToolsetSpec::ObjectStorage(storage) => {
-            // The path may name the connection instead: `s3://conn_id@bucket/folder`.
-            let in_path = match &storage.path {
-                Argument::String(path) => path.split_once("://").and_then(|(_, rest)| {
-                    rest.split('/')
-                        .next()?
-                        .rsplit_once('@')
-                        .map(|(conn_id, _)| conn_id)
-                }),
-                _ => None,
-            };
+            let in_path = connection_in_path(&storage.path);
             match (literal("conn_id", &storage.conn_id), in_path) {
                 (Some(conn_id), _) => named.push(conn_id),
                 (None, Some(conn_id)) => named.push(("path", conn_id)),
@@ -357,6 +351,42 @@ fn toolset_connections<'a>(toolset: &'a ToolsetSpec, named: &mut Vec<(&'static s
     }
 }
 
+/// The connection that a path names: `s3://conn_id@bucket/folder`.
+fn connection_in_path(path: &Argument) -> Option<&str> {
+    let Argument::String(path) = path else {
+        return None;
+    };
+    let (_, rest) = path.split_once("://")?;
+    let (conn_id, _) = rest.split('/').next()?.rsplit_once('@')?;
+    Some(conn_id)
+}
+
+fn question_connections<'a>(question: &'a LlmQuestion, named: &mut Vec<(&'static str, &'a str)>) {
+    let field = |name: &str| question.field(name).unwrap_or(&Argument::Null);
+    named.extend(literal("db_conn_id", field("db_conn_id")));
+    if let Argument::List(items) | Argument::Tuple(items) = field("db_conn_ids") {
+        named.extend(items.iter().filter_map(|item| literal("db_conn_ids", item)));
+    }
+    match (
+        literal("file_conn_id", field("file_conn_id")),
+        connection_in_path(field("file_path")),
+    ) {
+        (Some(conn_id), _) => named.push(conn_id),
+        (None, Some(conn_id)) => named.push(("file_path", conn_id)),
+        (None, None) => {}
+    }
+    let sources: &[DataSourceSpec] = match &question.kind {
+        QuestionKind::Sql(sql) => sql.datasource_config.as_slice(),
+        QuestionKind::SchemaCompare(compared) => &compared.data_sources,
+        _ => &[],
+    };
+    // A source without files is a table of its connection's database.
+    let used = sources
+        .iter()
+        .filter(|source| source.uses_connection() || source.uri.is_empty());
+    named.extend(used.filter_map(|source| Some(("conn_id", source.conn_id.as_deref()?))));
+}
+
 /// The connections that stand literally in an agent's arguments, in their order, each once.
 fn connections(
     task: &Task,
@@ -377,6 +407,9 @@ fn connections(
     }
     for toolset in &agent.toolsets {
         toolset_connections(toolset, &mut named);
+    }
+    if let Some(question) = &agent.llm {
+        question_connections(question, &mut named);
     }
     let mut reports: Vec<ConnectionReport> = Vec::new();
     for (used_as, conn_id) in named {

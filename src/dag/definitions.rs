@@ -3,8 +3,13 @@
 //! The interpreter writes this as JSON (see `python/`), so that no Python object crosses the border. Objects that must
 //! be called or resolved later stay in the interpreter; a [`Handle`] names them.
 
+mod question;
+
 use std::collections::HashMap;
 
+pub use question::{
+    Approval, FileQuestion, LlmQuestion, QuestionKind, SchemaQuestion, SqlQuestion,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -248,7 +253,7 @@ pub struct AgentTask {
     pub serialize_output: bool,
     #[serde(default)]
     pub enable_hitl_review: bool,
-    /// Set for `LLMOperator`, `LLMBranchOperator` and their decorators, which ask without tools.
+    /// Set for `LLMOperator`, the operators that derive from it and their decorators, which ask without tools.
     #[serde(default)]
     pub llm: Option<LlmQuestion>,
 }
@@ -264,26 +269,6 @@ pub struct Capabilities {
     pub unsupported: Option<String>,
     /// Why they make no sense as they are given.
     pub fault: Option<String>,
-}
-
-/// What `LLMOperator` and its subclasses take in place of `agent_params`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LlmQuestion {
-    #[serde(default)]
-    pub model_settings: Argument,
-    #[serde(default)]
-    pub output_retries: Argument,
-    /// Set for `LLMBranchOperator` and `@task.llm_branch`: the answer is which downstream tasks to follow.
-    #[serde(default)]
-    pub branch: Option<BranchQuestion>,
-}
-
-/// What `LLMBranchOperator` takes beside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BranchQuestion {
-    /// `branches`: task ids with what the model is told of them.
-    #[serde(default)]
-    pub descriptions: Argument,
 }
 
 /// What the model must answer with.

@@ -22,6 +22,7 @@ mod session_slot;
 pub mod slack;
 pub mod smtp;
 pub mod sqlite;
+pub mod table_keys;
 
 pub use connect::{ConnectionError, ConnectionSource, connect};
 pub use database::{Access, Cell, Column, Database, DatabaseError, ResultSet, TableFilter};

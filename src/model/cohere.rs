@@ -12,7 +12,8 @@ use super::prices;
 use super::thinking::{Effort, WantedThinking};
 use super::tool_files::result_content;
 use crate::agent::message::{
-    Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome, UserContent,
+    Message, ModelResponse, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome,
+    UserContent, UserPart,
 };
 use crate::agent::model::RequestParameters;
 use crate::agent::render::{arguments_text, feedback_text, tool_error_text, tool_result_text};
@@ -174,6 +175,29 @@ fn thinking(wanted: WantedThinking) -> Value {
     }
 }
 
+/// The API takes no files: whoever wrote the prompt must know that the model would not see them.
+fn refuse_files(messages: &[Message]) -> Result<(), ModelError> {
+    let has_file = |part: &RequestPart| match part {
+        RequestPart::UserPrompt(UserContent::Parts(parts)) => {
+            let mut parts = parts.iter();
+            parts.any(|part| matches!(part, UserPart::File(_)))
+        }
+        _ => false,
+    };
+    let mut requests = messages.iter().filter_map(|message| match message {
+        Message::Request(request) => Some(request),
+        Message::Response(_) => None,
+    });
+    if requests.any(|request| request.parts.iter().any(has_file)) {
+        return Err(ModelError::Configuration(
+            "Models of cohere take no files in prompts. Ask a model of openai, anthropic, google or bedrock, or send \
+             the files' text."
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 fn turns(message: &Message) -> Vec<Value> {
     let say = |role: &str, text: &str| json!({ "role": role, "content": text });
     match message {
@@ -191,7 +215,11 @@ fn turns(message: &Message) -> Vec<Value> {
                 RequestPart::UserPrompt(UserContent::Parts(parts)) => {
                     let parts: Vec<Value> = parts
                         .iter()
-                        .map(|text| json!({ "type": "text", "text": text }))
+                        .filter_map(|part| match part {
+                            UserPart::Text(text) => Some(json!({ "type": "text", "text": text })),
+                            // Refused before.
+                            UserPart::File(_) => None,
+                        })
                         .collect();
                     json!({ "role": "user", "content": parts })
                 }
@@ -276,6 +304,7 @@ impl Model for Cohere {
         parameters: &RequestParameters,
     ) -> Result<ModelResponse, ModelError> {
         refuse_native_tools(parameters, PROVIDER)?;
+        refuse_files(messages)?;
         let body = self.body(messages, parameters);
         let settings = &parameters.settings;
         let mut request = self
@@ -292,7 +321,9 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::model::wire_tests::{call, parameters, prompt, request, response, result};
+    use crate::model::wire_tests::{
+        call, parameters, prompt, prompt_with_files, request, response, result,
+    };
 
     fn model() -> Cohere {
         let endpoint = Endpoint::bearer("http://x", "made-up-key").unwrap();
@@ -334,6 +365,21 @@ mod tests {
                     },
                 }}],
             })
+        );
+    }
+
+    #[tokio::test]
+    async fn a_prompt_with_files_is_refused_before_anything_is_sent() {
+        let error = model()
+            .request(&[prompt_with_files()], &parameters(json!({})))
+            .await
+            .unwrap_err();
+        let ModelError::Configuration(text) = error else {
+            panic!("{error}");
+        };
+        assert!(
+            text.starts_with("Models of cohere take no files in prompts."),
+            "{text}"
         );
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::conversation::refuse_native_tools;
 use crate::agent::message::{
-    Message, ModelResponse, RequestPart, ResponsePart, ToolCall, ToolOutcome, UserContent,
+    Message, ModelResponse, RequestPart, ResponsePart, ToolCall, ToolOutcome, UserContent, UserPart,
 };
 use crate::agent::model::RequestParameters;
 use crate::agent::pydantic_json::compact_json;
@@ -265,7 +265,11 @@ fn usage(messages: &[Message], answer: &[ResponsePart]) -> RequestUsage {
                         RequestPart::SystemPrompt(text)
                         | RequestPart::UserPrompt(UserContent::Text(text)) => tokens(text),
                         RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                            parts.iter().map(|text| tokens(text)).sum()
+                            let tokens = |part: &UserPart| match part {
+                                UserPart::Text(text) => tokens(text),
+                                UserPart::File(file) => file.data.len() as u64,
+                            };
+                            parts.iter().map(tokens).sum()
                         }
                         RequestPart::ToolReturn(result) => {
                             tokens(&tool_result_text(&result.content))
@@ -314,7 +318,9 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::model::wire_tests::{parameters, prompt, request, response, result};
+    use crate::model::wire_tests::{
+        parameters, prompt, prompt_with_files, request, response, result,
+    };
 
     /// Made with pydantic-ai's `TestModel`.
     #[test]
@@ -369,5 +375,10 @@ mod tests {
         let last = TestModel.request(&messages, &parameters).await.unwrap();
         assert_eq!(last.parts, [ResponsePart::text("{\"query\":\"[[1]]\"}")]);
         assert_eq!((last.usage.input_tokens, last.usage.output_tokens), (54, 9));
+    }
+    /// As `FunctionModel` and `TestModel` of pydantic-ai count them.
+    #[test]
+    fn a_file_costs_a_token_a_byte() {
+        assert_eq!(usage(&[prompt_with_files()], &[]).input_tokens, 50 + 3 + 6);
     }
 }

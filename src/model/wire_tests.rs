@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::ToolDefinition;
 use crate::agent::message::{
     Message, ModelRequest, ModelResponse, RequestPart, ResponsePart, ToolCall, ToolOutcome,
-    ToolReturn, UserContent,
+    ToolReturn, UserContent, UserPart,
 };
 use crate::agent::model::{NativeTool, RequestParameters, WebSearch};
 use crate::agent::output::{ObjectMode, OutputObject};
+use crate::agent::{BinaryContent, ToolDefinition};
 
 /// One tool, text allowed, and these settings.
 pub(super) fn parameters(settings: Value) -> RequestParameters {
@@ -80,6 +80,21 @@ pub(super) fn prompt(text: &str) -> Message {
     request(vec![RequestPart::UserPrompt(UserContent::Text(
         text.to_owned(),
     ))])
+}
+
+/// A question with an image and a PDF file.
+pub(super) fn prompt_with_files() -> Message {
+    let file = |data: &str, media_type: &str| {
+        UserPart::File(BinaryContent {
+            data: data.into(),
+            media_type: media_type.to_owned(),
+        })
+    };
+    request(vec![RequestPart::UserPrompt(UserContent::Parts(vec![
+        UserPart::Text("What is this?".to_owned()),
+        file("PNG", "image/png"),
+        file("PDF", "application/pdf"),
+    ]))])
 }
 
 /// A response of `provider`.

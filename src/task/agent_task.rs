@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::agent_model;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code;
-use super::decision;
 use super::durable;
-use super::failure::Failure;
+use super::failure::{Failure, Meaning};
+use super::llm::{self, Answered, Prepared};
 use super::loggers;
 use super::prompt_cache;
 use super::python_output::{self, PythonOutput};
@@ -21,7 +21,7 @@ use super::toolsets::{self, RunOfTask};
 use super::usage_limits::usage_limits;
 use super::xcom_push::{MODEL_NAME_KEY, push_one};
 use crate::agent::history::{History, HistoryError};
-use crate::agent::message::UserContent;
+use crate::agent::message::{UserContent, UserPart};
 use crate::agent::pydantic_json::compact_json;
 use crate::agent::{
     Agent, EndStrategy, ModelError, Output, OutputSpec, Retries, RunInput, RunOutcome, RunUsage,
@@ -52,6 +52,9 @@ pub async fn run(
     cancel: CancellationToken,
     telemetry: Option<Telemetry>,
 ) -> Result<Value, Failure> {
+    if let (Some(question), Some(method)) = (&task.llm, &attempt.details.ti_context.next_method) {
+        return resume(attempt, question, &rendered, method).await;
+    }
     if let Some(call) = &task.prompt_function {
         let prompt = prompt_of_function(attempt, call, &rendered).await?;
         check_prompt(&prompt, &attempt.task.operator)?;
@@ -64,15 +67,23 @@ pub async fn run(
     }
     refuse_mapped_settings(&rendered)?;
     let keeps_interpreter = rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter)
-        || matches!(task.output_type, OutputType::Python { .. });
+        || matches!(task.output_type, OutputType::Python { .. })
+        || (task.llm.as_ref()).is_some_and(|question| question.approval.has_notifiers);
     if !keeps_interpreter {
         // Everything that is left to do is Rust's.
         dag_code::release_interpreter(attempt).await?;
     }
 
-    let logger = task.llm.as_ref().map_or(loggers::AGENT, decision::logger);
+    let logger = task.llm.as_ref().map_or(loggers::AGENT, llm::logger);
     let services = &attempt.services;
     let limits = usage_limits(rendered.field("usage_limits"))?;
+    let Prepared {
+        instructions,
+        prompt,
+    } = match &task.llm {
+        Some(question) => llm::prepare(attempt, question, &rendered).await?,
+        None => Prepared::plain(&rendered)?,
+    };
     let budget = limits.as_ref().map(|_| Budget {
         services,
         logger,
@@ -120,7 +131,7 @@ pub async fn run(
         name: params.name,
         model: chosen.model,
         toolsets: toolsets::build(attempt, &rendered, params.retries, run_of_task)?,
-        instructions: rendered.text("system_prompt")?.unwrap_or_default(),
+        instructions,
         native_tools: task.capabilities.native_tools.clone(),
         settings: params.settings,
         retries: params.retries,
@@ -136,7 +147,7 @@ pub async fn run(
     };
     let input = RunInput {
         system_prompts: Vec::new(),
-        prompt: Some(prompt(rendered.field("prompt"))?),
+        prompt: Some(prompt),
         history: history
             .as_ref()
             .map_or_else(Vec::new, |history| history.messages.clone()),
@@ -165,11 +176,17 @@ pub async fn run(
     match &outcome.output {
         Ok(answer) => {
             log_success(logger, &outcome, &used);
-            let model_name = outcome.model_name.as_deref();
-            let result = answer_xcom(answer, attempt.task.do_xcom_push);
+            let mut result = answer_xcom(answer, attempt.task.do_xcom_push);
             if let Some(question) = &task.llm {
-                let answer = result.as_ref().unwrap_or(&Value::Null);
-                decision::record(attempt, question, &rendered, model_name, answer).await?;
+                let answered = Answered {
+                    outcome: &outcome,
+                    output: answer,
+                    xcom: result.as_ref().unwrap_or(&Value::Null),
+                };
+                let settled = llm::settle(attempt, question, &rendered, &answered);
+                if let Some(settled) = settled.await? {
+                    result = Ok(settled);
+                }
             } else if attempt.task.do_xcom_push {
                 push_metadata(services, &run_id, &outcome, &used).await?;
             }
@@ -188,7 +205,7 @@ pub async fn run(
                 budget.clear().await;
             }
             match &task.llm {
-                Some(question) => decision::act(attempt, question, &rendered, result?).await,
+                Some(question) => llm::act(attempt, question, &rendered, result?).await,
                 None => result,
             }
         }
@@ -213,6 +230,30 @@ pub async fn run(
             Err(Failure::of_agent(error))
         }
     }
+}
+
+/// Goes on with an answer that has waited for a person.
+async fn resume(
+    attempt: &Attempt,
+    question: &LlmQuestion,
+    rendered: &Rendered,
+    method: &str,
+) -> Result<Value, Failure> {
+    refuse_mapped_settings(rendered)?;
+    let result = llm::resume(attempt, question, rendered, method).await;
+    let succeeds = match &result {
+        Ok(_) => true,
+        Err(failure) => failure.meaning == Meaning::DownstreamSkipped,
+    };
+    if succeeds && !rendered.field("usage_limits").is_null() {
+        let budget = Budget {
+            services: &attempt.services,
+            logger: llm::logger(question),
+            max_tries: attempt.details.ti_context.max_tries,
+        };
+        budget.clear().await;
+    }
+    result
 }
 
 /// Refuses a task instance whose map index sets what is read from the Dag file once for all of them.
@@ -251,7 +292,7 @@ async fn output_spec(
     };
     let context = attempt.dag_code_context(rendered);
     let branches = match &task.llm {
-        Some(question) if question.branch.is_some() => {
+        Some(question) if question.is_branch() => {
             json!({ "branches": rendered.field("branches") })
         }
         _ => json!({}),
@@ -343,7 +384,7 @@ pub(super) fn prompt(value: &Value) -> Result<UserContent, Failure> {
             .iter()
             .map(|item| {
                 item.as_str()
-                    .map(ToOwned::to_owned)
+                    .map(|text| UserPart::Text(text.to_owned()))
                     .ok_or_else(|| unsupported("items that are not text"))
             })
             .collect::<Result<_, _>>()

@@ -593,13 +593,10 @@ fn agent_argument<'a>(agent: &'a AgentTask, field: &str) -> Option<&'a Argument>
         "message_history" => Some(&agent.message_history),
         "usage_limits" => Some(&agent.usage_limits),
         "model_settings" => agent.llm.as_ref().map(|llm| &llm.model_settings),
-        "branches" => {
-            let branch = agent.llm.as_ref().and_then(|llm| llm.branch.as_ref());
-            branch.map(|branch| &branch.descriptions)
+        other => {
+            let call = agent.prompt_function.as_ref();
+            call.and_then(|call| call_argument(call, other))
+                .or_else(|| agent.llm.as_ref()?.field(other))
         }
-        other => agent
-            .prompt_function
-            .as_ref()
-            .and_then(|call| call_argument(call, other)),
     }
 }

@@ -101,6 +101,39 @@ pub async fn branch(
     .map_err(|error| Failure::of_python(&error))
 }
 
+/// Tells the operator's notifiers of an open review.
+///
+/// # Errors
+/// They could not be asked; what one of them raises is only logged.
+pub async fn notify(
+    attempt: &Attempt,
+    rendered: &Rendered,
+    subject: &str,
+    body: &str,
+) -> Result<(), Failure> {
+    let more = json!({ "subject": subject, "body": body });
+    step(attempt, "notify", Some(rendered), more)
+        .await
+        .map(drop)
+        .map_err(|error| Failure::of_python(&error))
+}
+
+/// Goes on where a task has stopped to wait: with a method of its operator. The result is in XCom wire form.
+///
+/// # Errors
+/// The exception that it raised.
+pub async fn resume(
+    attempt: &Attempt,
+    rendered: &Rendered,
+    method: &str,
+    kwargs: &Value,
+) -> Result<Value, Failure> {
+    let more = json!({ "method": method, "kwargs": kwargs });
+    step(attempt, "resume", Some(rendered), more)
+        .await
+        .map_err(|error| Failure::of_python(&error))
+}
+
 /// After work that was not done in the interpreter: `post_execute`.
 ///
 /// # Errors

@@ -68,6 +68,8 @@ pub enum Meaning {
     DownstreamSkipped,
     /// `AirflowRescheduleException`: again at `reschedule_date`, which stands in the data.
     Rescheduled,
+    /// `TaskAwaitingInput`: goes on with `method_name` when a person has answered, for which there are `timeout` seconds.
+    AwaitingInput,
 }
 
 impl Failure {
@@ -141,6 +143,17 @@ impl Failure {
     pub fn for_good(mut self) -> Self {
         self.meaning = Meaning::FailedForGood;
         self
+    }
+
+    /// What makes a task wait for a person; it goes on with the named method of its operator.
+    #[must_use]
+    pub fn awaiting_input(method: &str, kwargs: Value, timeout: Option<f64>) -> Self {
+        let data = json!({ "method_name": method, "kwargs": kwargs, "timeout": timeout });
+        Self {
+            meaning: Meaning::AwaitingInput,
+            raised: Some(Box::new(Raised { kept: None, data })),
+            ..Self::new("airflow.sdk.exceptions.TaskAwaitingInput", "")
+        }
     }
 
     /// The same failure of a task that was stopped from outside, which another try may do better: unlike

@@ -14,7 +14,7 @@
 //! | `loggers` | the Python loggers that lines stand under |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
-//! | `decision` | what becomes of the answer to `LLMOperator` and `LLMBranchOperator` |
+//! | `llm` | `LLMOperator` and the operators that derive from it |
 
 pub mod agent_model;
 mod agent_runs;
@@ -25,11 +25,11 @@ pub mod comms;
 pub mod context;
 mod dag_agent;
 pub mod dag_code;
-mod decision;
 mod durable;
 pub mod failure;
 pub mod host;
 mod kept_files;
+mod llm;
 pub mod log;
 pub mod loggers;
 pub mod mapping;

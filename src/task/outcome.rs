@@ -77,6 +77,17 @@ fn failure_message(
                 .map_or_else(now, ToOwned::to_owned),
             end_date: now(),
         },
+        (Meaning::AwaitingInput, _) => {
+            let text = |name: &str| failure.asks_for(name).and_then(Value::as_str);
+            let timeout = failure.asks_for("timeout").and_then(Value::as_f64);
+            let kwargs = failure.asks_for("kwargs").and_then(Value::as_object);
+            TaskRequest::AwaitInputTask {
+                timeout: timeout.map(|seconds| format!("PT{seconds}S").into()),
+                next_method: text("method_name").unwrap_or("execute").to_owned(),
+                next_kwargs: kwargs.cloned().unwrap_or_default(),
+                rendered_map_index,
+            }
+        }
         (
             Meaning::Failed | Meaning::DownstreamSkipped,
             decision @ (RetryDecision::Default | RetryDecision::Retry { .. }),
@@ -158,6 +169,24 @@ pub async fn run(
             log.info("::group::Post Execute");
             log.info("Rescheduling task, marking task as UP_FOR_RESCHEDULE");
         }
+        Meaning::AwaitingInput => {
+            log.info("::group::Post Execute");
+            let ti = &attempt.services.ti;
+            let mut fields = Map::new();
+            for (name, value) in [
+                ("dag_id", &ti.dag_id),
+                ("task_id", &ti.task_id),
+                ("run_id", &ti.run_id),
+            ] {
+                fields.insert(name.to_owned(), value.as_str().into());
+            }
+            log.write(
+                "task",
+                LogLevel::Info,
+                "Pausing task as AWAITING_INPUT.",
+                fields,
+            );
+        }
         Meaning::Failed | Meaning::FailedForGood | Meaning::DownstreamSkipped => {
             failure.log(log, "Task failed with exception");
             log.info("::group::Post Execute");
@@ -167,7 +196,10 @@ pub async fn run(
         }
     }
     let should_retry = attempt.details.ti_context.should_retry;
-    let no_failure = matches!(failure.meaning, Meaning::Skipped | Meaning::Rescheduled);
+    let no_failure = matches!(
+        failure.meaning,
+        Meaning::Skipped | Meaning::Rescheduled | Meaning::AwaitingInput
+    );
     Ending {
         message: failure_message(&failure, should_retry, label, decision),
         failure: (!no_failure).then_some(failure),

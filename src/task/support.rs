@@ -16,11 +16,14 @@ const AGENT_PARAMS: [&str; 7] = [
 ];
 
 /// Arguments of AI operators that are read from the Dag file once, so that no map index can have its own.
-pub(super) const NOT_MAPPABLE: [&str; 12] = [
+pub(super) const NOT_MAPPABLE: [&str; 20] = [
     "output_type",
     "serialize_output",
     "output_retries",
     "allow_multiple_branches",
+    "allowed_sql_types",
+    "datasource_config",
+    "data_sources",
     "toolsets",
     "capabilities",
     "enable_tool_logging",
@@ -29,6 +32,11 @@ pub(super) const NOT_MAPPABLE: [&str; 12] = [
     "enable_hitl_review",
     "require_approval",
     "decision_policy",
+    "approval_timeout",
+    "on_approval_timeout",
+    "allow_modifications",
+    "approval_notifiers",
+    "approval_assigned_users",
 ];
 
 /// Why a task can't run here, as a sentence without operator, module or place; `None` when it can.

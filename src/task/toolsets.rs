@@ -14,6 +14,7 @@ use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
 use super::services::Services;
 use crate::agent::durable::RecordedToolset;
 use crate::agent::{Retries, Toolset};
+use crate::airflow::config::Config;
 use crate::airflow::connection::Connection;
 use crate::control_plane::resolve::{ResolveError, Resolver};
 use crate::dag::definitions::{
@@ -229,7 +230,7 @@ impl Builder {
             ToolsetSpec::DataFusion(datafusion) => {
                 let mask = Arc::new(move |text: &str| masker.mask_str(text).into_owned());
                 let config = datafusion_config(datafusion)?;
-                let settings = self.engine_settings()?;
+                let settings = engine_settings(&self.services.config)?;
                 let toolset = DataFusionToolset::new(config, settings, connections, mask)
                     .map_err(|error| Failure::of("ValueError", &error))?;
                 Arc::new(toolset)
@@ -330,26 +331,6 @@ impl Builder {
         })
     }
 
-    fn engine_settings(&self) -> Result<EngineSettings, Failure> {
-        let config = &self.services.config;
-        let mut settings = EngineSettings::new(config.environment().clone());
-        let key = "datafusion_memory_limit";
-        let limit = config
-            .text("updraft", key)
-            .map_err(|error| Failure::of("AirflowConfigException", &error))?;
-        if let Some(limit) = limit {
-            let mebibytes: Option<usize> = limit.trim().parse().ok();
-            settings.memory_limit = mebibytes
-                .and_then(|limit| limit.checked_mul(1 << 20))
-                .filter(|limit| *limit > 0)
-                .ok_or_else(|| {
-                    let text = format!("[updraft] {key} must be a number of MiB, not {limit:?}");
-                    Failure::new("AirflowConfigException", text)
-                })?;
-        }
-        Ok(settings)
-    }
-
     fn mcp_toolset(&self, spec: &McpToolsetSpec) -> Result<Arc<dyn Toolset>, Failure> {
         let mcp_conn_id = match &spec.mcp_conn_id {
             Argument::String(text) => text.clone(),
@@ -413,6 +394,29 @@ fn recorded_kind(spec: &ToolsetSpec) -> Option<&'static str> {
         | ToolsetSpec::Logging { .. }
         | ToolsetSpec::Unsupported { .. } => return None,
     })
+}
+
+/// How SQL engines over files are set up on this worker.
+///
+/// # Errors
+/// A setting that can't be used.
+pub(super) fn engine_settings(config: &Config) -> Result<EngineSettings, Failure> {
+    let mut settings = EngineSettings::new(config.environment().clone());
+    let key = "datafusion_memory_limit";
+    let limit = config
+        .text("updraft", key)
+        .map_err(|error| Failure::of("AirflowConfigException", &error))?;
+    if let Some(limit) = limit {
+        let mebibytes: Option<usize> = limit.trim().parse().ok();
+        settings.memory_limit = mebibytes
+            .and_then(|limit| limit.checked_mul(1 << 20))
+            .filter(|limit| *limit > 0)
+            .ok_or_else(|| {
+                let text = format!("[updraft] {key} must be a number of MiB, not {limit:?}");
+                Failure::new("AirflowConfigException", text)
+            })?;
+    }
+    Ok(settings)
 }
 
 /// A function of the Dag file, without arguments.
@@ -531,7 +535,11 @@ fn datafusion_config(spec: &DataFusionToolsetSpec) -> Result<DataFusionToolsetCo
     })
 }
 
-fn data_source(spec: &DataSourceSpec) -> Result<DataSourceConfig, Failure> {
+/// A source of SQL over files.
+///
+/// # Errors
+/// An option that is there with a Python library only.
+pub(super) fn data_source(spec: &DataSourceSpec) -> Result<DataSourceConfig, Failure> {
     let options = spec.options.iter().map(|(name, argument)| {
         let value = option_value(argument).ok_or_else(|| {
             let text = format!(

@@ -7,7 +7,10 @@ import logging
 from airflow.providers.common.ai.hooks.pydantic_ai import PydanticAIHook
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
+from airflow.providers.common.ai.operators.llm_batch import LLMBatchOperator
 from airflow.providers.common.ai.operators.llm_branch import DecisionPolicy, LLMBranchOperator
+from airflow.providers.common.ai.operators.llm_file_analysis import LLMFileAnalysisOperator
+from airflow.providers.common.ai.operators.llm_schema_compare import LLMSchemaCompareOperator
 from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator
 from airflow.providers.common.ai.toolsets.datafusion import DataFusionToolset
 from airflow.providers.common.ai.toolsets.hook import HookToolset
@@ -138,6 +141,21 @@ with DAG(dag_id="readme_table", schedule=None):
     def task_llm_approval():
         return "Hello."
 
+    @task.llm_sql(llm_conn_id="llm", db_conn_id="db", table_names=["t"])
+    def task_llm_sql():
+        return "Hello."
+
+    @task.llm_file_analysis(llm_conn_id="llm", file_path="file:///data")
+    def task_llm_files():
+        return "Hello."
+
+    @task.llm_schema_compare(llm_conn_id="llm", db_conn_ids=["db", "other"], table_names=["t"])
+    def task_llm_schemas():
+        return "Hello."
+
+    task_llm_sql()
+    task_llm_files()
+    task_llm_schemas()
     task_agent()
     plain_task()
     task_llm_approval()
@@ -163,4 +181,9 @@ with DAG(dag_id="readme_table", schedule=None):
     ask = LLMBranchOperator(task_id="llm_branch_approval", llm_conn_id="llm", prompt="Hello.", require_approval=True)
     ask >> EmptyOperator(task_id="after_approval")
     LLMSQLQueryOperator(task_id="llm_sql", llm_conn_id="llm", prompt="Hello.", db_conn_id="db")
+    common = {"llm_conn_id": "llm", "prompt": "Hello."}
+    LLMFileAnalysisOperator(task_id="llm_files", file_path="file:///data", require_approval=True, **common)
+    sources = [source, DataSourceConfig(conn_id="db", table_name="t")]
+    LLMSchemaCompareOperator(task_id="llm_schemas", data_sources=sources, **common)
+    LLMBatchOperator(task_id="llm_batch", llm_conn_id="llm", requests=["Hello."], result_path="file:///batch")
     LLMBranchOperator(task_id="llm_branch", llm_conn_id="llm", prompt="Hello.") >> EmptyOperator(task_id="after")

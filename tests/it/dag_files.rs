@@ -231,6 +231,7 @@ fn a_task_that_can_not_run_natively_says_why() {
             "model_choice",
             "branch_operator",
             "summary",
+            "llm",
             "python",
             "branch_python",
             "short",

@@ -117,3 +117,67 @@ fn a_map_index_that_wants_a_review_of_its_own_fails_and_does_not_go_without() {
         "{report:#}"
     );
 }
+
+#[test]
+fn a_model_that_is_not_sure_enough_fails_the_task_when_the_policy_says_so() {
+    let report = play(
+        "    from airflow.providers.common.ai.operators.llm_branch import DecisionPolicy\n    \
+         policy = DecisionPolicy(min_confidence=0.7, on_uncertain=\"fail\")\n    \
+         ask = LLMBranchOperator(task_id=\"ask\", llm_conn_id=\"none\", prompt=\"Go.\", decision_policy=policy)\n    \
+         ask >> EmptyOperator(task_id=\"load\")\n",
+        &["load".into()],
+    );
+    let ask = task(&report, "ask", -1);
+    let error = ask["error"].as_str().unwrap_or_default();
+    assert!(
+        error.starts_with("LowConfidenceError: min_confidence=0.70 is set for branch task 'ask' but the model reported no"),
+        "{report:#}"
+    );
+    let decision = &ask["xcoms"]["decision"];
+    assert_eq!(decision["proposed"], "load");
+    assert_eq!(decision["action"], Value::Null);
+    assert_eq!(decision["review"], "missing_confidence");
+    assert_eq!(decision["decided_by"], "policy");
+    assert_eq!(
+        decision["policy"],
+        json!({"min_confidence": 0.7, "on_uncertain": "fail", "branches": null})
+    );
+}
+
+#[test]
+fn queries_are_asked_for_over_map_indexes_each_in_its_own_dialect() {
+    let source = "from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator\n\
+        from airflow.sdk import DAG\n\nwith DAG(dag_id=\"played\"):\n    \
+        LLMSQLQueryOperator.partial(task_id=\"ask\", llm_conn_id=\"none\").expand_kwargs(\n        \
+        [{\"prompt\": \"Go.\", \"dialect\": \"mysql\"}, {\"prompt\": \"Go.\", \"dialect\": \"postgres\"}]\n    )\n";
+    let turns = json!({ "turns": [{ "text": "SELECT `name` FROM `ships`" }] });
+    let (_folder, file) = dag_file(source, &[("made.transcript.json", turns)]);
+    let report = run(&file, &["--logical-date", "2026-01-01"]).1;
+    let in_mysql = task(&report, "ask", 0);
+    assert_eq!(
+        in_mysql["xcoms"]["return_value"], "SELECT `name` FROM `ships`",
+        "{report:#}"
+    );
+    let error = task(&report, "ask", 1)["error"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(error.starts_with("SQLSafetyError: "), "{report:#}");
+}
+
+#[test]
+fn an_answer_that_waits_for_a_person_ends_a_local_run_with_its_decision_pending() {
+    let report = play(
+        "    LLMOperator(task_id=\"ask\", llm_conn_id=\"none\", prompt=\"Go.\", output_type=int, require_approval=True)\n",
+        &[7.into()],
+    );
+    let ask = task(&report, "ask", -1);
+    assert_eq!(
+        ask["error"],
+        "the answer waits for a person, and a local run asks nobody: run the Dag in Airflow to approve it"
+    );
+    let decision = &ask["xcoms"]["decision"];
+    assert_eq!(decision["review"], "require_approval");
+    assert_eq!(decision["decided_by"], Value::Null);
+    assert_eq!(ask["xcoms"]["return_value"], Value::Null);
+    assert!(events(ask).contains(&"Pausing task as AWAITING_INPUT."));
+}

@@ -463,8 +463,14 @@ impl DagRunner {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
             let error = (state == State::Failed).then(|| {
-                error
-                    .unwrap_or_else(|| "the task failed without saying why; see its log".to_owned())
+                error.unwrap_or_else(|| match outcome.state {
+                    FinalState::AwaitingInput => {
+                        "the answer waits for a person, and a local run asks nobody: run the Dag in Airflow to approve \
+                         it"
+                            .to_owned()
+                    }
+                    _ => "the task failed without saying why; see its log".to_owned(),
+                })
             });
             let xcoms = self.plane.xcoms(&place);
             let word = if later {

@@ -204,8 +204,8 @@ def _kind(task, cls):
     settings = _Settings(task)
     if kind == "agent":
         return {"agent": _agent(settings)}
-    if kind in ("llm", "llm_branch"):
-        return _llm(settings, task if kind == "llm_branch" else None)
+    if kind == "llm":
+        return _llm(settings, task, cls)
     if kind == "python":
         return _python(settings, cls)
     if kind == "empty":
@@ -302,27 +302,50 @@ def _capabilities(given):
     return resolve(given)
 
 
-def _llm(settings, branching=None):
-    """One question without tools: an agent that has none. `branching` is the task whose branches the model chooses."""
-    if settings.require_approval:
-        return {"unsupported": {"reason": "require_approval=True asks a person, which is not done natively yet"}}
-    if settings.decision_policy is not None:
-        return {"unsupported": {"reason": "its decision_policy is not acted on natively yet"}}
-    question = {"model_settings": argument(settings.model_settings), "output_retries": argument(settings.output_retries)}
-    agent = _agent(settings)
-    if branching is not None:
-        from updraft_output import BranchChoice
+def _llm(settings, task, cls):
+    """One question without tools: an agent that has none."""
+    kind, output_type = cls._updraft_question(settings, task)
+    if isinstance(kind, dict) and "unsupported" in kind:
+        return kind
+    question = {
+        "model_settings": argument(settings.model_settings),
+        "output_retries": argument(settings.output_retries),
+        "kind": kind,
+        "approval": _approval(settings),
+        "fields": [[name, _question_field(getattr(settings, name))] for name in cls._updraft_own_fields],
+    }
+    agent = {**_agent(settings), "output_type": _output_type(output_type), "llm": question}
+    agent["serialize_output"] = agent["serialize_output"] or cls._updraft_serializes
+    return {"agent": agent}
 
-        question["branch"] = {"descriptions": _descriptions(settings.branches)}
-        choice = BranchChoice(branching, bool(settings.allow_multiple_branches))
-        agent["output_type"] = {"python": {"handle": keep(choice), "name": "DownstreamTasks"}}
-    return {"agent": {**agent, "llm": question}}
+
+def _approval(settings):
+    """Who must see the answer before it counts, and when."""
+    policy = settings.decision_policy
+    notifiers = settings.approval_notifiers or ()
+    bars = {}
+    if isinstance(settings.branches, dict):
+        bars = {str(name): getattr(option, "min_confidence", None) for name, option in settings.branches.items()}
+    return {
+        "require_approval": bool(settings.require_approval),
+        "min_confidence": policy.min_confidence if policy is not None else None,
+        "on_uncertain": policy.on_uncertain if policy is not None else "review",
+        "branch_bars": {name: bar for name, bar in bars.items() if bar is not None},
+        "timeout": _seconds(settings.approval_timeout),
+        "on_timeout": settings.on_approval_timeout or "fail",
+        "allow_modifications": bool(settings.allow_modifications),
+        "assigned_users": [
+            {"id": user["id"], "name": user["name"]} for user in settings.approval_assigned_users or ()
+        ],
+        "has_notifiers": bool(notifiers),
+    }
 
 
-def _descriptions(branches):
-    if not isinstance(branches, dict):
-        return argument(branches)
-    return {str(name): argument(getattr(option, "description", option)) for name, option in branches.items()}
+def _question_field(value):
+    """A template field. Of objects that describe branches, the model gets the description."""
+    if not isinstance(value, dict):
+        return argument(value)
+    return {str(name): argument(getattr(item, "description", item)) for name, item in value.items()}
 
 
 def _usage_limits(limits):

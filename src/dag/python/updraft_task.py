@@ -133,6 +133,29 @@ def branch(request):
     return updraft_values.encode(result) if operator.do_xcom_push else None
 
 
+def notify(request):
+    """Tells the notifiers of an operator whose answer waits for a person."""
+    import updraft_review
+    from airflow.sdk.definitions.context import set_current_context
+
+    context = _context(request)
+    operator = _operator(context, request)
+    with set_current_context(context):
+        updraft_review.notify(operator, context, request["subject"], request["body"])
+
+
+def resume(request):
+    """Goes on where a task has stopped to wait."""
+    from airflow.sdk.definitions.context import set_current_context
+
+    context = _context(request)
+    operator = _operator(context, request)
+    arguments = {name: updraft_values.decode(value) for name, value in (request["kwargs"] or {}).items()}
+    with set_current_context(context):
+        result = getattr(operator, request["method"])(context, **arguments)
+    return updraft_values.encode(result) if operator.do_xcom_push else None
+
+
 def _export(context, logical_date):
     """Puts what Airflow's task runner tells operators into `os.environ`."""
     import os

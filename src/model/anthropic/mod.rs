@@ -19,7 +19,7 @@ use crate::agent::message::{
 use crate::agent::model::{NativeTool, RequestParameters};
 use crate::agent::output::ObjectMode;
 use crate::agent::render::{arguments_object, feedback_text, tool_result_text};
-use crate::agent::{Model, ModelError, ToolDefinition};
+use crate::agent::{BinaryContent, Model, ModelError, ToolDefinition};
 use profile::{AnthropicProfile, profile};
 
 /// The version of the API, which decides on the form of requests and answers.
@@ -199,7 +199,7 @@ impl Anthropic {
                 }
                 RequestPart::UserPrompt(UserContent::Text(text)) => content.push(text_block(text)),
                 RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                    content.extend(parts.iter().map(|text| text_block(text)));
+                    content.extend(parts.iter().map(tool_files::prompt_item).map(block));
                 }
                 RequestPart::ToolReturn(result) => content.push(tool_result(result)),
             }
@@ -374,25 +374,27 @@ fn text_block(text: &str) -> Value {
     json!({ "text": text, "type": "text" })
 }
 
+fn block(item: ResultItem<'_>) -> Value {
+    match item {
+        ResultItem::Text(text) => text_block(&text),
+        ResultItem::Image(file) => file_block("image", file),
+        ResultItem::Pdf(file) => file_block("document", file),
+    }
+}
+
+fn file_block(kind: &str, file: &BinaryContent) -> Value {
+    json!({
+        "type": kind,
+        "source": { "type": "base64", "media_type": file.media_type, "data": file.base64() },
+    })
+}
+
 fn tool_result(result: &ToolReturn) -> Value {
     let is_error = result.outcome != ToolOutcome::Success;
     let content: Vec<Value> = if result.outcome == ToolOutcome::Retried {
         vec![text_block(&tool_result_text(&result.content))]
     } else {
-        tool_files::items(result)
-            .into_iter()
-            .map(|item| match item {
-                ResultItem::Text(text) => text_block(&text),
-                ResultItem::Image(file) => json!({
-                    "type": "image",
-                    "source": { "type": "base64", "media_type": file.media_type, "data": file.base64() },
-                }),
-                ResultItem::Pdf(file) => json!({
-                    "type": "document",
-                    "source": { "type": "base64", "media_type": file.media_type, "data": file.base64() },
-                }),
-            })
-            .collect()
+        tool_files::items(result).into_iter().map(block).collect()
     };
     json!({
         "tool_use_id": result.tool_call_id,

@@ -12,7 +12,8 @@ use crate::agent::{
     Agent, AgentError, EndStrategy, OutputSpec, Retries, RunInput, RunUsage, UsageLimits,
 };
 use crate::model::wire_tests::{
-    call, native_output, parameters, prompt, request, response, result, web_search, without_tools,
+    call, native_output, parameters, prompt, prompt_with_files, request, response, result,
+    web_search, without_tools,
 };
 
 fn model(name: &str, base_url: &str) -> Anthropic {
@@ -327,4 +328,20 @@ async fn a_cancelled_run_hangs_up_within_a_second() {
     assert!(matches!(outcome.output, Err(AgentError::Cancelled)));
     let took = tokio::time::timeout(Duration::from_secs(5), server).await;
     assert!(took.unwrap().unwrap() < Duration::from_secs(1));
+}
+
+/// As pydantic-ai 2.68 sends them.
+#[test]
+fn files_of_a_prompt_are_sent_with_it() {
+    let source = |media_type: &str, data: &str| json!({"type": "base64", "media_type": media_type, "data": data});
+    let sent = model("claude-sonnet-4-5", "http://x")
+        .body(&[prompt_with_files()], &without_tools(json!({})));
+    assert_eq!(
+        sent["messages"],
+        json!([{"role": "user", "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image", "source": source("image/png", "UE5H")},
+            {"type": "document", "source": source("application/pdf", "UERG")},
+        ]}])
+    );
 }

@@ -280,11 +280,12 @@ impl Bedrock {
 
     fn messages(&self, messages: &[Message]) -> Vec<Value> {
         let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+        let mut documents = 0;
         for (index, message) in messages.iter().enumerate() {
             match message {
                 Message::Request(request) => {
                     let opening = if index == 0 { openings(messages) } else { 0 };
-                    for content in request_turns(request, opening) {
+                    for content in request_turns(request, opening, &mut documents) {
                         self.push_user(content, &mut turns);
                     }
                 }
@@ -410,8 +411,9 @@ fn vendor_and_name(model_name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or(("", name))
 }
 
-/// The turns of one request: its results, the files they bring, and what else is said.
-fn request_turns(request: &ModelRequest, skipped: usize) -> Vec<Vec<Value>> {
+/// The turns of one request: its results, the files they bring, and what else is said. `documents` counts those of the
+/// whole conversation, in which each needs a name of its own.
+fn request_turns(request: &ModelRequest, skipped: usize, documents: &mut usize) -> Vec<Vec<Value>> {
     let (mut results, mut others) = (Vec::new(), Vec::new());
     let text = |text: &str| json!({ "text": text });
     for part in request.parts.iter().skip(skipped) {
@@ -440,23 +442,31 @@ fn request_turns(request: &ModelRequest, skipped: usize) -> Vec<Vec<Value>> {
             }
             RequestPart::UserPrompt(UserContent::Text(said)) => others.push(text(said)),
             RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                others.extend(parts.iter().map(|said| text(said)));
+                let parts = parts.iter().map(tool_files::prompt_part);
+                others.extend(parts.map(|part| file_block(part, documents)));
             }
         }
     }
     let files = tool_files::file_parts(request).into_iter();
-    let files = files.map(|part| match part {
-        FilePart::Text(said) => text(&said),
+    let files = files.map(|part| file_block(part, documents)).collect();
+    vec![results, files, others]
+}
+
+fn file_block(part: FilePart<'_>, documents: &mut usize) -> Value {
+    match part {
+        FilePart::Text(said) => json!({ "text": said }),
         FilePart::Image(file) => {
             let format = file.media_type.trim_start_matches("image/");
             json!({ "image": { "format": format, "source": { "bytes": file.base64() } } })
         }
-        FilePart::Document(file, ending) => json!({ "document": {
-            "format": ending, "name": format!("Document {}", file.identifier()),
-            "source": { "bytes": file.base64() },
-        } }),
-    });
-    vec![results, files.collect(), others]
+        FilePart::Document(file, ending) => {
+            *documents += 1;
+            json!({ "document": {
+                "format": ending, "name": format!("Document {documents}"),
+                "source": { "bytes": file.base64() },
+            } })
+        }
+    }
 }
 
 fn reasoning(thinking: &Thinking, signature: &str) -> Value {

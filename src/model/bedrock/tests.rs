@@ -2,7 +2,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::model::wire_tests::{
-    call, parameters, prompt, request, response, result, without_tools,
+    call, parameters, prompt, prompt_with_files, request, response, result, without_tools,
 };
 
 const CLAUDE: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
@@ -146,4 +146,24 @@ fn the_vendor_is_found_behind_an_area_and_in_an_arn() {
     ] {
         assert_eq!(vendor_and_name(name).0, vendor, "{name}");
     }
+}
+
+/// As pydantic-ai 2.68 sends them.
+#[test]
+fn files_of_a_prompt_are_sent_with_it() {
+    let messages = [
+        prompt_with_files(),
+        response("bedrock", vec![ResponsePart::text("A map.")]),
+        prompt_with_files(),
+    ];
+    let sent = body(CLAUDE, &messages, &without_tools(json!({})));
+    let question = |name: &str| {
+        json!({"role": "user", "content": [
+            {"text": "What is this?"},
+            {"image": {"format": "png", "source": {"bytes": "UE5H"}}},
+            {"document": {"format": "pdf", "name": name, "source": {"bytes": "UERG"}}},
+        ]})
+    };
+    assert_eq!(sent["messages"][0], question("Document 1"));
+    assert_eq!(sent["messages"][2], question("Document 2"));
 }

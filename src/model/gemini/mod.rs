@@ -14,7 +14,7 @@ use super::thinking::{Effort, WantedThinking};
 use super::tool_files::{self, FilePart};
 use crate::agent::message::{
     Message, ModelRequest, ModelResponse, NativeToolPart, NativeToolStep, Origin, RequestPart,
-    ResponsePart, ToolOutcome, ToolReturn, UserContent,
+    ResponsePart, ToolOutcome, ToolReturn, UserContent, UserPart,
 };
 use crate::agent::model::{NativeTool, RequestParameters};
 use crate::agent::output::ObjectMode;
@@ -302,7 +302,10 @@ impl Gemini {
                 }
                 RequestPart::UserPrompt(UserContent::Text(said)) => others.push(text(said)),
                 RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                    others.extend(parts.iter().map(|said| text(said)));
+                    others.extend(parts.iter().map(|part| match part {
+                        UserPart::Text(said) => text(said),
+                        UserPart::File(file) => inline(file),
+                    }));
                 }
             }
         }

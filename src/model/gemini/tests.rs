@@ -7,8 +7,8 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 use super::*;
 use crate::agent::message::Thinking;
 use crate::model::wire_tests::{
-    call, details, native_output, parameters, prompt, request, response, result, web_search,
-    without_tools,
+    call, details, native_output, parameters, prompt, prompt_with_files, request, response, result,
+    web_search, without_tools,
 };
 
 fn model(name: &str, base_url: &str) -> Gemini {
@@ -182,4 +182,20 @@ async fn google_is_asked_once_and_its_whole_refusal_is_shown() {
         "status_code: 429, model_name: gemini-x, body: {'error': {'code': 429, 'message': 'slow down'}}"
     );
     assert_eq!(server.received_requests().await.unwrap().len(), 1);
+}
+
+/// As pydantic-ai 2.68 sends them.
+#[test]
+fn files_of_a_prompt_are_sent_with_it() {
+    let sent = model("gemini-2.5-flash", "http://x")
+        .body(&[prompt_with_files()], &without_tools(json!({})))
+        .unwrap();
+    assert_eq!(
+        sent["contents"],
+        json!([{"role": "user", "parts": [
+            {"text": "What is this?"},
+            {"inlineData": {"data": "UE5H", "mimeType": "image/png"}},
+            {"inlineData": {"data": "UERG", "mimeType": "application/pdf"}},
+        ]}])
+    );
 }

@@ -25,7 +25,7 @@ use crate::model::endpoint::Endpoint;
 use crate::model::http::{client, post, server};
 use crate::model::prices;
 use crate::model::thinking::WantedThinking;
-use crate::model::tool_files::{self, FilePart, file_parts, result_content};
+use crate::model::tool_files::{self, FilePart, file_parts, prompt_part, result_content};
 
 /// Tags that some models put around their thinking, and in which thinking is told to other models.
 const THINK: (&str, &str) = ("<think>", "</think>");
@@ -251,10 +251,7 @@ impl OpenAiChat {
                 json!({ "role": "user", "content": text })
             }
             RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                let parts: Vec<Value> = parts
-                    .iter()
-                    .map(|text| json!({ "text": text, "type": "text" }))
-                    .collect();
+                let parts: Vec<Value> = parts.iter().map(prompt_part).map(file_part).collect();
                 json!({ "role": "user", "content": parts })
             }
             RequestPart::ToolReturn(result) => {

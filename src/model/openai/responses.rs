@@ -18,7 +18,7 @@ use crate::model::conversation::{instructions, openings};
 use crate::model::endpoint::Endpoint;
 use crate::model::http::{client, post, server};
 use crate::model::thinking::WantedThinking;
-use crate::model::tool_files::{self, FilePart, file_parts, result_content};
+use crate::model::tool_files::{self, FilePart, file_parts, prompt_part, result_content};
 
 /// Settings that go into the body under their own or another name: `(setting, field, a sampling setting?)`.
 const FIELDS: &[(&str, &str, bool)] = &[
@@ -219,7 +219,7 @@ impl OpenAiResponses {
                     input.push(json!({ "role": "user", "content": text }));
                 }
                 RequestPart::UserPrompt(UserContent::Parts(parts)) => {
-                    let parts: Vec<Value> = parts.iter().map(|text| input_text(text)).collect();
+                    let parts: Vec<Value> = parts.iter().map(prompt_part).map(file_part).collect();
                     input.push(json!({ "role": "user", "content": parts }));
                 }
                 RequestPart::ToolReturn(result) => input.push(tool_output(result)),

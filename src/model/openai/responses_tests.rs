@@ -5,7 +5,8 @@ use pretty_assertions::assert_eq;
 use super::*;
 use crate::agent::message::Origin;
 use crate::model::wire_tests::{
-    details, native_output, parameters, prompt, response, web_search, without_tools,
+    details, native_output, parameters, prompt, prompt_with_files, response, web_search,
+    without_tools,
 };
 
 fn model(name: &str) -> OpenAiResponses {
@@ -117,5 +118,19 @@ fn a_search_of_the_web_stands_before_the_functions_and_goes_back_by_its_id() {
             "id": "ws_1", "type": "web_search_call", "status": "completed",
             "action": {"type": "search", "query": "tides"},
         })]
+    );
+}
+
+/// As pydantic-ai 2.68 sends them.
+#[test]
+fn files_of_a_prompt_are_sent_with_it() {
+    let sent = model("gpt-5").body(&[prompt_with_files()], &without_tools(json!({})));
+    assert_eq!(
+        sent["input"],
+        json!([{"role": "user", "content": [
+            {"type": "input_text", "text": "What is this?"},
+            {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,UE5H"},
+            {"type": "input_file", "filename": "filename.pdf", "file_data": "data:application/pdf;base64,UERG"},
+        ]}])
     );
 }

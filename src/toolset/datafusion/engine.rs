@@ -22,7 +22,7 @@ use super::options::FileOptions;
 use super::source::{DataSourceConfig, DataSourceError, FileFormatName, StorageType};
 use super::stores::{self, StoreRefusal};
 use super::threads::{Threads, ThreadsError};
-use super::type_name::python_name;
+use super::type_name::{python_name, schema_text};
 use super::value::{self, ValueError};
 use crate::airflow::config::Environment;
 use crate::airflow::python_text::repr_str;
@@ -293,6 +293,13 @@ impl Engine {
         });
         let notes = lock(&self.notes).get(name.table()).cloned();
         Ok(Some((columns.collect(), notes.unwrap_or_default())))
+    }
+
+    /// The schema of a table as `DataFusionEngine.get_schema` gives it.
+    pub async fn schema_text(&self, table_name: &str) -> Result<String, EngineError> {
+        let name = TableReference::from(table_name);
+        let table = self.context.table_provider(name).await?;
+        Ok(schema_text(&table.schema()))
     }
 
     /// Runs one statement and takes at most `limit` rows from it.

@@ -71,6 +71,29 @@ impl DataFusionToolsetConfig {
     }
 }
 
+/// The sources could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct SchemaError(#[from] EngineError);
+
+/// The schemas of sources, as `DataFusionEngine.get_schema` gives them: what operators tell a model.
+///
+/// # Errors
+/// See [`SchemaError`].
+pub async fn schema_texts(
+    sources: &[DataSourceConfig],
+    connections: &dyn ConnectionSource,
+    settings: &EngineSettings,
+    mask: Mask,
+) -> Result<Vec<String>, SchemaError> {
+    let engine = Engine::build(sources, connections, settings, mask).await?;
+    let mut texts = Vec::with_capacity(sources.len());
+    for source in sources {
+        texts.push(engine.schema_text(&source.table_name).await?);
+    }
+    Ok(texts)
+}
+
 /// Why a toolset can't be made of its arguments.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -1,6 +1,35 @@
 //! Arrow types under the names that pyarrow prints, because `get_schema` shows those.
 
-use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit, UnionMode};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, TimeUnit, UnionMode};
+
+/// `str(pyarrow_schema)`: a line for each column, and below it those of the fields within.
+pub(super) fn schema_text(schema: &Schema) -> String {
+    let mut lines = Vec::new();
+    for column in schema.fields() {
+        lines.push(field(column));
+        add_children(column.data_type(), 2, &mut lines);
+    }
+    lines.join("\n")
+}
+
+fn add_children(data_type: &DataType, indent: usize, lines: &mut Vec<String>) {
+    let children: Vec<&Field> = match data_type {
+        DataType::List(item)
+        | DataType::ListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::LargeList(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => vec![item],
+        DataType::Struct(fields) => fields.iter().map(AsRef::as_ref).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, item)| item.as_ref()).collect(),
+        _ => Vec::new(),
+    };
+    for (index, child) in children.into_iter().enumerate() {
+        let name = field(child);
+        lines.push(format!("{:indent$}child {index}, {name}", ""));
+        add_children(child.data_type(), indent + 4, lines);
+    }
+}
 
 /// `str(pyarrow_type)`.
 pub(in crate::toolset) fn python_name(data_type: &DataType) -> String {
@@ -124,6 +153,27 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn a_schema_lists_what_is_within_its_columns_below_them_as_pyarrow_does() {
+        let inner = Field::new("z", DataType::Utf8, true);
+        let item = Field::new("item", DataType::Struct(vec![inner].into()), true);
+        let list = Field::new("y", DataType::List(Arc::new(item)), true);
+        let fields = vec![Field::new("x", DataType::Int8, true), list];
+        let schema = Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("c", DataType::Utf8, false),
+            Field::new("d", DataType::Struct(fields.into()), true),
+        ]);
+        let text = "a: int64\n\
+             c: string not null\n\
+             d: struct<x: int8, y: list<item: struct<z: string>>>\n  \
+               child 0, x: int8\n  \
+               child 1, y: list<item: struct<z: string>>\n      \
+                   child 0, item: struct<z: string>\n          \
+                       child 0, z: string";
+        assert_eq!(schema_text(&schema), text);
+    }
 
     #[test]
     fn types_have_the_names_that_pyarrow_prints() {

@@ -1,7 +1,7 @@
 //! Parquet and Avro files as the model is shown them: how many rows, the schema, the first rows.
 
 mod avro_schema;
-mod sample;
+pub(super) mod sample;
 
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -37,20 +37,48 @@ const MAX_UNPACKED: u64 = 256 << 20;
 /// Bytes at the end of a Parquet file that are asked for first: most footers are smaller.
 const FOOTER: usize = 64 << 10;
 
-/// A Parquet file. Only its footer and the pages of the first rows are read.
+/// A file's schema and first rows.
+pub(super) struct Sample {
+    /// `Schema: ...`, and the rows below it. It may be long.
+    pub text: String,
+    /// Rows of the whole file.
+    pub total_rows: i64,
+}
+
+/// A Parquet file as `read_file` shows it.
 pub(super) async fn parquet(
     file: &Arc<dyn StoredFile>,
     mask: &Mask,
 ) -> Result<String, StorageError> {
+    let sample = sample_parquet(file, SAMPLE_ROWS, mask).await?;
+    Ok(described(sample, "Parquet"))
+}
+
+/// An Avro file as `read_file` shows it.
+pub(super) async fn avro(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String, StorageError> {
+    let sample = sample_avro(file, SAMPLE_ROWS, mask).await?;
+    Ok(described(sample, "Avro"))
+}
+
+/// The first `rows` rows of a Parquet file. Only its footer and the pages of those rows are read.
+pub(super) async fn sample_parquet(
+    file: &Arc<dyn StoredFile>,
+    rows: usize,
+    mask: &Mask,
+) -> Result<Sample, StorageError> {
     // A damaged file may be one that the decoder panics at.
-    let text = AssertUnwindSafe(parquet_text(file, mask)).catch_unwind();
-    text.await.unwrap_or_else(|_| {
+    let sample = AssertUnwindSafe(parquet_sample(file, rows, mask)).catch_unwind();
+    sample.await.unwrap_or_else(|_| {
         let text = "the file is damaged: its decoder failed".to_owned();
         Err(StorageError::exception("ArrowInvalid", text))
     })
 }
 
-async fn parquet_text(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String, StorageError> {
+async fn parquet_sample(
+    file: &Arc<dyn StoredFile>,
+    count: usize,
+    mask: &Mask,
+) -> Result<Sample, StorageError> {
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     let reader = FileReader(Arc::clone(file));
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(reader, options)
@@ -76,27 +104,34 @@ async fn parquet_text(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String,
         .map(|field| format!("{}: {}", field.name(), python_name(field.data_type())))
         .collect();
     let batches: Vec<RecordBatch> = builder
-        .with_batch_size(SAMPLE_ROWS)
-        .with_limit(SAMPLE_ROWS)
+        .with_batch_size(count)
+        .with_limit(count)
         .build()
         .map_err(|error| parquet_error(&error))?
         .try_collect()
         .await
         .map_err(|error| parquet_error(&error))?;
-    let rows = sample::rows(&batches, SAMPLE_ROWS, mask)?;
+    let rows = sample::rows(&batches, count, mask)?;
     let schema = mask(&schema.join(", "));
-    Ok(described(total, "Parquet", &schema, &rows))
+    Ok(Sample {
+        text: format!("Schema: {schema}\nSample rows:\n{rows}"),
+        total_rows: total,
+    })
 }
 
-/// An Avro file, whose rows are counted block by block.
-pub(super) async fn avro(file: &Arc<dyn StoredFile>, mask: &Mask) -> Result<String, StorageError> {
+/// The first `rows` rows of an Avro file, whose rows are counted block by block.
+pub(super) async fn sample_avro(
+    file: &Arc<dyn StoredFile>,
+    rows: usize,
+    mask: &Mask,
+) -> Result<Sample, StorageError> {
     let content = file.read(0..file.size()).await?;
     let mask = Arc::clone(mask);
-    let done = blocking::run(move || avro_text(&content, &mask)).await;
+    let done = blocking::run(move || avro_sample(&content, rows, &mask)).await;
     done.unwrap_or_else(|error| Err(StorageError::exception("RuntimeError", error.to_string())))
 }
 
-fn avro_text(content: &[u8], mask: &Mask) -> Result<String, StorageError> {
+fn avro_sample(content: &[u8], count: usize, mask: &Mask) -> Result<Sample, StorageError> {
     let wrong = |error: AvroFileError| StorageError::exception("ValueError", error.to_string());
     let file = AvroFile::open(content).map_err(wrong)?;
     let blocks = file.blocks.iter();
@@ -104,33 +139,41 @@ fn avro_text(content: &[u8], mask: &Mask) -> Result<String, StorageError> {
     let mut batches = Vec::new();
     let mut found = 0;
     for block in &file.blocks {
-        if found == SAMPLE_ROWS {
+        if found == count {
             break;
         }
-        if let Some(batch) = file.rows(block, SAMPLE_ROWS - found, None).map_err(wrong)? {
+        if let Some(batch) = file.rows(block, count - found, None).map_err(wrong)? {
             found += batch.num_rows();
             batches.push(batch);
         }
     }
-    let rows = sample::rows(&batches, SAMPLE_ROWS, mask)?;
+    let rows = sample::rows(&batches, count, mask)?;
     let schema = sample::json(&avro_schema::qualified(file.schema), mask);
-    let total = i64::try_from(total).unwrap_or(i64::MAX);
-    Ok(described(total, "Avro", &schema, &rows))
+    Ok(Sample {
+        text: format!("Schema: {schema}\nSample rows:\n{rows}"),
+        total_rows: i64::try_from(total).unwrap_or(i64::MAX),
+    })
 }
 
-fn described(total: i64, kind: &str, schema: &str, rows: &str) -> String {
+fn described(sample: Sample, kind: &str) -> String {
+    let total = sample.total_rows;
     let shown = total.min(i64::try_from(SAMPLE_ROWS).unwrap_or(i64::MAX));
-    let sample = format!("Schema: {schema}\nSample rows:\n{rows}");
     format!(
         "Rows: {total}. The schema and the first {shown} rows follow; offset and limit do not apply to {kind} \
          files.\n{}",
-        head_and_tail(sample)
+        head_and_tail(sample.text)
     )
 }
 
-fn head_and_tail(text: String) -> String {
+/// A text as it is shown: a long one keeps its head and its tail.
+pub(super) fn head_and_tail(text: String) -> String {
+    head_and_tail_within(text, MAX_CHARS)
+}
+
+/// A text of at most `max` characters.
+pub(super) fn head_and_tail_within(text: String, max: usize) -> String {
     let count = text.chars().count();
-    if count <= MAX_CHARS {
+    if count <= max {
         return text;
     }
     let at = |index: usize| {
@@ -138,10 +181,18 @@ fn head_and_tail(text: String) -> String {
             .nth(index)
             .map_or(text.len(), |(at, _)| at)
     };
-    let head = text.get(..at(HEAD_CHARS)).unwrap_or_default();
-    let tail = MAX_CHARS - HEAD_CHARS - GAP.len();
-    let tail = text.get(at(count - tail)..).unwrap_or_default();
-    format!("{head}{GAP}{tail}")
+    let head = if max >= MAX_CHARS {
+        HEAD_CHARS
+    } else {
+        max / 2
+    };
+    let tail = max.saturating_sub(head + GAP.len());
+    if max <= 32 || tail == 0 {
+        return text.get(..at(max)).unwrap_or_default().to_owned();
+    }
+    let start = text.get(..at(head)).unwrap_or_default();
+    let end = text.get(at(count - tail)..).unwrap_or_default();
+    format!("{start}{GAP}{end}")
 }
 
 /// Cuts a text to a number of bytes, and says so.

@@ -44,7 +44,7 @@ pub(super) fn of_name(name: &str) -> Format {
 }
 
 /// `PurePath.suffixes`, in lower case and without their dots.
-fn suffixes(name: &str) -> Vec<String> {
+pub(super) fn suffixes(name: &str) -> Vec<String> {
     if name.ends_with('.') {
         return Vec::new();
     }

@@ -3,6 +3,7 @@
 //! Texts and JSON are those of the Python toolset to the byte. What a call can't read the model is told (*tool-failed*);
 //! a connection that is missing or wrong ends the run.
 
+pub mod analysis;
 mod columnar;
 mod content;
 mod file_format;
@@ -141,46 +142,12 @@ impl ObjectStorageToolset {
     }
 
     async fn storage(&self) -> Result<&dyn Storage, Problem> {
-        let opened = self.storage.get_or_try_init(|| self.open_storage()).await?;
-        Ok(opened.as_ref())
-    }
-
-    async fn open_storage(&self) -> Result<Box<dyn Storage>, Problem> {
-        let location = Location::parse(&self.config.path)?;
-        if location.scheme == Scheme::File {
-            return Ok(Box::new(LocalStorage::new(location.path)));
-        }
-        let conn_id = self.config.conn_id.as_deref();
-        let conn_id = conn_id.or(location.conn_id.as_deref());
-        let connection = self.connection(conn_id, location.scheme).await?;
-        let store = store::open(&location, connection.as_ref(), &self.environment).await?;
-        let storage = RemoteStorage::new(store, &location.path);
-        Ok(Box::new(match location.scheme {
-            Scheme::Http => storage.on_the_web(),
-            _ => storage,
-        }))
-    }
-
-    async fn connection(
-        &self,
-        conn_id: Option<&str>,
-        scheme: Scheme,
-    ) -> Result<Option<Connection>, Problem> {
-        let Some(conn_id) = conn_id else {
-            return Ok(None);
-        };
-        match self.connections.connection(conn_id).await {
-            Ok(connection) => Ok(Some(connection)),
-            // The Amazon provider takes a missing connection for an empty one.
-            Err(ConnectionError::NotDefined(_)) if scheme == Scheme::S3 => {
-                tracing::warn!(
-                    target: "airflow.providers.amazon.aws.hooks.s3",
-                    "Unable to find AWS Connection ID '{conn_id}', switching to empty."
-                );
-                Ok(None)
-            }
-            Err(error) => Err(Problem::Fatal(error.to_string())),
-        }
+        let opened = self.storage.get_or_try_init(|| async {
+            let location = Location::parse(&self.config.path)?;
+            let conn_id = self.config.conn_id.as_deref();
+            open_storage(&location, conn_id, &*self.connections, &self.environment).await
+        });
+        Ok(opened.await?.as_ref())
     }
 
     async fn list_files(&self, path: &str, offset: i64) -> Result<String, Problem> {
@@ -295,6 +262,47 @@ impl ObjectStorageToolset {
 
     fn loose(&self, value: Value) -> String {
         dumps(&masked(value, &self.mask), JsonStyle::LOOSE)
+    }
+}
+
+/// What stands at a location. `conn_id` goes before the connection that the location names.
+async fn open_storage(
+    location: &Location,
+    conn_id: Option<&str>,
+    connections: &dyn ConnectionSource,
+    environment: &Environment,
+) -> Result<Box<dyn Storage>, Problem> {
+    if location.scheme == Scheme::File {
+        return Ok(Box::new(LocalStorage::new(location.path.as_str())));
+    }
+    let connection = match conn_id.or(location.conn_id.as_deref()) {
+        Some(conn_id) => connection(conn_id, location.scheme, connections).await?,
+        None => None,
+    };
+    let store = store::open(location, connection.as_ref(), environment).await?;
+    let storage = RemoteStorage::new(store, &location.path);
+    Ok(Box::new(match location.scheme {
+        Scheme::Http => storage.on_the_web(),
+        _ => storage,
+    }))
+}
+
+async fn connection(
+    conn_id: &str,
+    scheme: Scheme,
+    connections: &dyn ConnectionSource,
+) -> Result<Option<Connection>, Problem> {
+    match connections.connection(conn_id).await {
+        Ok(connection) => Ok(Some(connection)),
+        // The Amazon provider takes a missing connection for an empty one.
+        Err(ConnectionError::NotDefined(_)) if scheme == Scheme::S3 => {
+            tracing::warn!(
+                target: "airflow.providers.amazon.aws.hooks.s3",
+                "Unable to find AWS Connection ID '{conn_id}', switching to empty."
+            );
+            Ok(None)
+        }
+        Err(error) => Err(Problem::Fatal(error.to_string())),
     }
 }
 

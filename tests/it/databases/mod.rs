@@ -7,6 +7,7 @@ mod mssql;
 pub(crate) mod postgres;
 mod sqlite;
 mod stopped_task;
+mod table_keys;
 
 use std::io::Write as _;
 use std::path::PathBuf;

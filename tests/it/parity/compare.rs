@@ -113,6 +113,10 @@ pub fn differences(recorded: &Value, observed: &Observed, renders: bool) -> Vec<
 
     let kept = |line: &String| {
         !line.starts_with("Using explicit credentials")
+            && !line.starts_with("Registered object store for schema: file://")
+            && !line.starts_with("Running statement: SELECT name FROM pragma_")
+            && !line.starts_with("Running statement: SELECT id, \"from\"")
+            && !line.starts_with("Running statement: SELECT i.name, c.name")
             && (renders || !line.starts_with("Rendered toolset "))
     };
     let normal = |line: &String| {

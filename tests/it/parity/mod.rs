@@ -125,9 +125,13 @@ fn play(scenario: &Scenario) -> Vec<String> {
             Value::Object(xcoms) => xcoms,
             _ => Map::new(),
         },
-        error: run.error,
+        error: run.error.map(|error| error.replace(&path, "<path>")),
         skipped: run.skipped,
-        log: run.log,
+        log: run
+            .log
+            .into_iter()
+            .map(|line| line.replace(&path, "<path>"))
+            .collect(),
     };
     let recorded = restore(scenario.recorded.clone());
     let mut out = differences(&recorded, &observed, scenario.renders());

@@ -34,7 +34,7 @@ pub(super) fn rows(
 }
 
 /// A JSON value in the same style.
-pub(super) fn json(value: &Value, mask: &Mask) -> String {
+pub(in crate::toolset::object_storage) fn json(value: &Value, mask: &Mask) -> String {
     let mut out = String::new();
     write(&mut out, &cell_of(value), 0, mask);
     out

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::ast::{Query, SetExpr, SetOperator, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -30,6 +30,9 @@ const STACK_PER_TOKEN: usize = if cfg!(debug_assertions) {
 } else {
     16 << 10
 };
+
+/// The types of statements that only read tables, by sqlglot's names.
+const QUERIES: [&str; 4] = ["Select", "Union", "Intersect", "Except"];
 
 /// What may run, and how it is checked.
 #[derive(Clone, Debug)]
@@ -67,6 +70,53 @@ impl Guard {
         let lexed = lexical::lex(sql, self.dialect)?;
         let stack = BASE_STACK + lexed.nestable * STACK_PER_TOKEN;
         stacker::maybe_grow(stack, stack, || self.check_lexed(lexed))
+    }
+
+    /// Checks a query that a model has written and others will run: one statement of the `allowed` types, by sqlglot's
+    /// node names. `None` stands for queries, without DESCRIBE and SHOW, and without anything in them that writes; types
+    /// that a Dag author names are all that counts.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn check_types(&self, sql: &str, allowed: Option<&[String]>) -> Result<(), Refusal> {
+        let of_types = |statement_type: &str, allowed: &[&str]| {
+            let is_one = |name: &&str| is_a(statement_type, name);
+            if allowed.iter().any(is_one) {
+                return Ok(());
+            }
+            Err(Refusal::NotOfTypes {
+                statement_type: statement_type.to_owned(),
+                allowed: allowed.join(", "),
+            })
+        };
+        let Some(allowed) = allowed else {
+            return match self.check(sql) {
+                Ok(report) => of_types(&report.statement_type, &QUERIES),
+                Err(Refusal::StatementType(name)) => of_types(name, &QUERIES),
+                Err(refusal) => Err(refusal),
+            };
+        };
+        if sql.trim().is_empty() {
+            return Err(Refusal::Empty);
+        }
+        let mut lexed = lexical::lex(sql, self.dialect)?;
+        if lexed.count > 1 {
+            return Err(Refusal::Multiple(lexed.count));
+        }
+        let tokens = lexed.statements.pop().ok_or(Refusal::Empty)?;
+        let stack = BASE_STACK + lexed.nestable * STACK_PER_TOKEN;
+        let statement_type = stacker::maybe_grow(stack, stack, || {
+            match leading::classify(&tokens, self.dialect) {
+                Leading::Query => Ok(type_of(&self.parse(tokens)?)),
+                Leading::Describe => Ok("Describe"),
+                Leading::Show => Ok("Show"),
+                Leading::Command => Ok("Command"),
+                Leading::Statement(name) | Leading::Expression(name) => Ok(name),
+                Leading::Unreadable => Err(unreadable(&tokens)),
+            }
+        })?;
+        let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+        of_types(statement_type, &allowed)
     }
 
     fn check_lexed(&self, lexed: Lexed) -> Result<Report, Refusal> {
@@ -390,6 +440,18 @@ fn report(statement_type: &str, findings: &Findings) -> Report {
     }
 }
 
+/// Is the node of sqlglot's class `name`, or of one that derives from it?
+fn is_a(node: &str, name: &str) -> bool {
+    node == name
+        || match name {
+            "SetOperation" => ["Union", "Intersect", "Except"].contains(&node),
+            "Query" => QUERIES.contains(&node) || node == "Subquery",
+            "DML" => ["Insert", "Update", "Delete", "Merge"].contains(&node),
+            "Expr" | "Expression" => true,
+            _ => false,
+        }
+}
+
 /// The statement's type by sqlglot's node name.
 fn type_of(statement: &Statement) -> &'static str {
     if let Statement::Query(query) = statement {
@@ -404,7 +466,11 @@ fn type_of_query(query: &Query) -> &'static str {
         // A WITH in front of a bracket belongs to the query inside.
         SetExpr::Query(inner) if query.with.is_some() => type_of_query(inner),
         SetExpr::Query(_) => "Subquery",
-        SetExpr::SetOperation { .. } => "Union",
+        SetExpr::SetOperation { op, .. } => match op {
+            SetOperator::Union => "Union",
+            SetOperator::Except | SetOperator::Minus => "Except",
+            SetOperator::Intersect => "Intersect",
+        },
         SetExpr::Values(_) => "Values",
         SetExpr::Insert(statement)
         | SetExpr::Update(statement)

@@ -19,6 +19,13 @@ pub enum Refusal {
         "Statement type '{0}' is not allowed. Allowed types: Select, Union, Intersect, Except, Describe, Show"
     )]
     StatementType(&'static str),
+    /// The statement is of a kind that is not among those that were named.
+    #[error("Statement type '{statement_type}' is not allowed. Allowed types: {allowed}")]
+    NotOfTypes {
+        statement_type: String,
+        /// Joined with commas.
+        allowed: String,
+    },
     /// Something that writes stands inside a statement that reads.
     #[error(
         "Data-modifying operation '{0}' found inside statement. Only pure read operations are allowed in read-only \

@@ -542,3 +542,50 @@ fn attempts_within_attempts_do_not_double_the_time() {
         );
     }
 }
+
+#[test]
+fn a_query_for_others_is_of_the_types_that_are_named() {
+    let check = |sql: &str, dialect, allowed: Option<&[&str]>| {
+        let guard = Guard {
+            allow_list: None,
+            ..reading(dialect)
+        };
+        let allowed: Option<Vec<String>> =
+            allowed.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let refusal = guard.check_types(sql, allowed.as_deref()).err();
+        refusal.map(|refusal| refusal.to_string())
+    };
+    let four = "Allowed types: Select, Union, Intersect, Except";
+    for (sql, name) in [
+        ("DESCRIBE ships", "Describe"),
+        ("SHOW TABLES", "Show"),
+        ("DROP TABLE ships", "Drop"),
+    ] {
+        assert_eq!(
+            check(sql, Dialect::MySql, None),
+            Some(format!("Statement type '{name}' is not allowed. {four}"))
+        );
+    }
+    for sql in [
+        "SELECT 1",
+        "SELECT 1 UNION SELECT 2",
+        "SELECT 1 EXCEPT SELECT 2",
+    ] {
+        assert_eq!(check(sql, Dialect::Postgres, None), None, "{sql}");
+    }
+    // Types of one's own say all that is allowed, and nothing is looked for within.
+    let own: Option<&[&str]> = Some(&["Query", "Insert"]);
+    for sql in [
+        "INSERT INTO a SELECT 1",
+        "SELECT * INTO b FROM a",
+        "(SELECT 1)",
+    ] {
+        assert_eq!(check(sql, Dialect::Postgres, own), None, "{sql}");
+    }
+    assert_eq!(
+        check("DROP TABLE a", Dialect::Postgres, own).as_deref(),
+        Some("Statement type 'Drop' is not allowed. Allowed types: Query, Insert")
+    );
+    assert!(check("SELECT 1; DROP TABLE a", Dialect::Postgres, own).is_some());
+    assert!(check("SELECT (1", Dialect::Postgres, own).is_some());
+}

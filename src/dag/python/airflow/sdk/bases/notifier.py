@@ -27,6 +27,14 @@ class BaseNotifier(LoggingMixin):
 
         error = context.get("exception")
         more = {"exception": str(error)} if error is not None else {}
+        task = context.get("task")
+        if hasattr(task, "subject") and hasattr(task, "body"):
+            # An answer that waits for a person: the worker's own view of the task does not know of it.
+            more["task"] = {
+                name: value
+                for name, value in task.__dict__.items()
+                if not name.startswith("_") and isinstance(value, (str, int, type(None)))
+            }
         for name in self.template_fields:
             setattr(self, name, render(getattr(self, name), more))
 

@@ -78,3 +78,16 @@ class DataSourceConfig(Record):
     def is_table_provider(self):
         """Does the table come from a catalog?"""
         return bool(self.format) and self.format.lower() in _TABLE_PROVIDERS
+
+    def _updraft_spec(self):
+        from updraft_values import argument
+
+        return {
+            "conn_id": self.conn_id,
+            "table_name": self.table_name,
+            "uri": self.uri,
+            "format": self.format,
+            "db_name": self.db_name,
+            "storage_type": argument(self.storage_type),
+            "options": [[name, argument(value)] for name, value in (self.options or {}).items()],
+        }

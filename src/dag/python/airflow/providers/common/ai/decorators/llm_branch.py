@@ -5,7 +5,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 
 
 class _LLMBranchDecoratedOperator(DecoratedOperator, LLMBranchOperator):
-    _updraft_kind = "llm_branch"
+    _updraft_kind = "llm"
     template_fields = (*DecoratedOperator.template_fields, *LLMBranchOperator.template_fields)
     custom_operator_name = "@task.llm_branch"
 

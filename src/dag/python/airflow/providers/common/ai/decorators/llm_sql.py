@@ -5,11 +5,14 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 
 
 class _LLMSQLDecoratedOperator(DecoratedOperator, LLMSQLQueryOperator):
+    _updraft_kind = "llm"
     template_fields = (*DecoratedOperator.template_fields, *LLMSQLQueryOperator.template_fields)
     custom_operator_name = "@task.llm_sql"
 
     def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, prompt=None, **kwargs)
+
+    execute = LLMSQLQueryOperator.execute
 
 
 def llm_sql_task(python_callable=None, **kwargs):

@@ -37,7 +37,7 @@ class DataFusionToolset(AirflowToolset):
             return {"unsupported": {"class": kind, "module": type(self).__module__}}
         return {
             "data_fusion": {
-                "datasource_configs": [_source(config) for config in self._datasource_configs],
+                "datasource_configs": [config._updraft_spec() for config in self._datasource_configs],
                 "allow_writes": bool(self._allow_writes),
                 "max_rows": int(self._max_rows),
                 "max_result_bytes": int(self._max_result_bytes),
@@ -45,17 +45,3 @@ class DataFusionToolset(AirflowToolset):
                 "max_retries": self._max_retries,
             }
         }
-
-
-def _source(config):
-    from updraft_values import argument
-
-    return {
-        "conn_id": config.conn_id,
-        "table_name": config.table_name,
-        "uri": config.uri,
-        "format": config.format,
-        "db_name": config.db_name,
-        "storage_type": argument(config.storage_type),
-        "options": [[name, argument(value)] for name, value in (config.options or {}).items()],
-    }
