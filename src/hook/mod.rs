@@ -19,6 +19,7 @@ pub mod postgres;
 pub(crate) mod python_value;
 mod script;
 mod session_slot;
+pub mod shell;
 pub mod slack;
 pub mod smtp;
 pub mod sqlite;

@@ -14,6 +14,7 @@ use crate::hook::http::{self, HttpRequest};
 use crate::hook::local_storage::{LocalOperation, LocalStorage, LocalStorageError};
 use crate::hook::object_store::{self, Location, Operation, Scheme};
 use crate::hook::parameters::{self, Parameters, Style, bind};
+use crate::hook::shell::{self, ShellCommand, ShellError};
 use crate::hook::slack::{self, SlackMessage};
 use crate::hook::smtp::{self, Email};
 use crate::hook::{
@@ -36,8 +37,10 @@ pub(super) async fn answer(
     request: &Value,
     stop: &CancellationToken,
 ) -> Result<Value, String> {
-    if text(request, "hook") == "sql" {
-        return run_statements(services, request, stop).await;
+    match text(request, "hook") {
+        "sql" => return run_statements(services, request, stop).await,
+        "shell" => return run_shell(services, request, stop).await,
+        _ => {}
     }
     let done = stop.run_until_cancelled(ask(services, request)).await;
     done.unwrap_or_else(|| Err(stopped()))
@@ -70,6 +73,42 @@ async fn ask(services: &Services, request: &Value) -> Result<Value, String> {
             .map(|()| Value::Null)
             .map_err(|error| error.to_string()),
         other => Err(format!("there is no hook {other:?}")),
+    }
+}
+
+/// A command of `BashOperator`: `{"command", "inherited"}`. What the shell inherits is what Dag code may see of the worker's
+/// environment, without connections, variables and whatever goes by the name of a secret.
+async fn run_shell(
+    services: &Services,
+    request: &Value,
+    stop: &CancellationToken,
+) -> Result<Value, String> {
+    if !services
+        .config
+        .get_bool("updraft", "allow_bash")
+        .unwrap_or(false)
+    {
+        return Err(
+            "shell commands are off on this worker: [updraft] allow_bash turns them on".to_owned(),
+        );
+    }
+    let mut command = read::<ShellCommand>(request, "command")?;
+    let masker = services.resolver.masker();
+    let inherited = request.get("inherited").and_then(Value::as_object);
+    for (name, value) in inherited.into_iter().flatten() {
+        let is_secret = ["AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+            || masker.is_sensitive_name(name);
+        if let (false, Some(value)) = (is_secret, value.as_str()) {
+            let entry = command.env.entry(name.clone());
+            entry.or_insert_with(|| value.to_owned());
+        }
+    }
+    match shell::run(&command, stop).await {
+        Ok(done) => Ok(json!({ "exit_code": done.exit_code, "output": done.output })),
+        Err(ShellError::Stopped) => Err(stopped()),
+        Err(error) => Ok(json!({ "error": error.to_string() })),
     }
 }
 

@@ -22,6 +22,7 @@ from airflow.providers.common.ai.toolsets.sql import SQLToolset
 from airflow.providers.common.sql.config import DataSourceConfig
 from airflow.providers.http.hooks.http import HttpHook
 from airflow.providers.redis.hooks.redis import RedisHook
+from airflow.providers.ssh.operators.ssh import SSHOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
@@ -153,6 +154,11 @@ with DAG(dag_id="readme_table", schedule=None):
     def task_llm_schemas():
         return "Hello."
 
+    @task.bash
+    def task_bash():
+        return "true"
+
+    task_bash()
     task_llm_sql()
     task_llm_files()
     task_llm_schemas()
@@ -174,6 +180,7 @@ with DAG(dag_id="readme_table", schedule=None):
     Own(task_id="own")
     TriggerDagRunOperator(task_id="trigger", trigger_dag_id="other")
     BashOperator(task_id="bash_operator", bash_command="true")
+    SSHOperator(task_id="other_operator", command="true")
     LLMOperator(task_id="llm_operator", llm_conn_id="llm", prompt="Hello.")
     LLMOperator(task_id="llm_approval", llm_conn_id="llm", prompt="Hello.", require_approval=True)
     policy = DecisionPolicy(min_confidence=0.5, on_uncertain="fail")

@@ -213,7 +213,10 @@ fn a_task_that_can_not_run_natively_says_why() {
             _ => None,
         })
         .collect();
-    assert!(unsupported.contains(&("bash", "shell commands are not run natively")));
+    assert!(unsupported.contains(&(
+        "bash",
+        "shell commands are off on this worker: [updraft] allow_bash turns them on"
+    )));
     assert!(unsupported.iter().all(|(_, reason)| !reason.is_empty()));
     let native: Vec<_> = loaded.dags[0]
         .tasks

@@ -8,6 +8,7 @@
 )]
 
 mod agents_of_dag_code;
+mod bash_tasks;
 mod capabilities;
 mod dag_calls;
 mod dag_code;

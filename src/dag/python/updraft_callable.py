@@ -60,7 +60,17 @@ async def _run_async(function, args, kwargs, outlet_events):
 
 def execute(operator, context):
     """`PythonOperator.execute`: calls the operator's function with what it asks for."""
-    context.update(operator.op_kwargs, templates_dict=operator.templates_dict)
+    value = call(operator, context)
+    import updraft_log
+
+    shown = f"was: {value}" if operator.show_return_value_in_logs else "not shown"
+    updraft_log.send(logger_name(operator), "info", f"Done. Returned value {shown}")
+    return value
+
+
+def call(operator, context):
+    """What the operator's function returns."""
+    context.update(operator.op_kwargs, templates_dict=getattr(operator, "templates_dict", None))
     function = operator.python_callable
     args = tuple(operator.op_args)
     takes_everything = any(p.kind == "VAR_KEYWORD" for p in parameters(function))
@@ -74,14 +84,8 @@ def execute(operator, context):
     if _flags(function) & (_COROUTINE | _ASYNC_GENERATOR):
         from updraft_context import run_coroutine
 
-        value = run_coroutine(_run_async(function, args, kwargs, outlet_events), like=unwrap(function).__code__)
-    else:
-        value = run(function, args, kwargs, outlet_events, logger)
-    import updraft_log
-
-    shown = f"was: {value}" if operator.show_return_value_in_logs else "not shown"
-    updraft_log.send(logger, "info", f"Done. Returned value {shown}")
-    return value
+        return run_coroutine(_run_async(function, args, kwargs, outlet_events), like=unwrap(function).__code__)
+    return run(function, args, kwargs, outlet_events, logger)
 
 
 def poke(sensor, context):

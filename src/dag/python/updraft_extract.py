@@ -206,11 +206,17 @@ def _kind(task, cls):
         return {"agent": _agent(settings)}
     if kind == "llm":
         return _llm(settings, task, cls)
-    if kind == "python":
+    if kind == "python" or kind == "bash" and _allows_bash():
         return _python(settings, cls)
     if kind == "empty":
         return "empty"
     return {"unsupported": {"reason": reason}}
+
+
+def _allows_bash():
+    import _updraft
+
+    return (_updraft.config("updraft", "allow_bash") or "").strip().lower() in ("true", "t", "1")
 
 
 def _how(cls):
@@ -228,7 +234,7 @@ def _how(cls):
             return None, cls._updraft_reason
     if cls.execute is definer.execute:
         return kind, cls._updraft_reason
-    if kind in ("python", "empty") or (definer is BaseOperator and cls._updraft_reason is BaseOperator._updraft_reason):
+    if kind in ("python", "empty", "bash") or (definer is BaseOperator and cls._updraft_reason is BaseOperator._updraft_reason):
         # A class with an `execute` of its own: Python like any other.
         return "python", None
     if kind is None:

@@ -319,10 +319,11 @@ async fn resolve(
     Ok((found, omitted))
 }
 
+/// A format, and a compression with its name.
+type Format = (&'static str, Option<(&'static str, Codec)>);
+
 /// The format and the compression that a name's endings say.
-fn detect_format(
-    shown: &str,
-) -> Result<(&'static str, Option<(&'static str, Codec)>), FileAnalysisError> {
+fn detect_format(shown: &str) -> Result<Format, FileAnalysisError> {
     let name = shown.rsplit('/').next().unwrap_or_default();
     let mut endings = suffixes(name);
     let compression = match endings.last().map(String::as_str) {

@@ -1,5 +1,6 @@
 """The task decorators of the standard provider."""
 
+from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.python import (
     ExternalPythonOperator,
     PythonVirtualenvOperator,
@@ -88,29 +89,27 @@ class _BranchExternalPythonDecoratedOperator(_OtherPython):
     _only = (*_SHARED, "python", "expect_pendulum")
 
 
-class _BashDecoratedOperator(DecoratedOperator):
-    _updraft_reason = "shell commands are not run natively"
+class _BashDecoratedOperator(DecoratedOperator, BashOperator):
+    _updraft_kind = "bash"
+    _updraft_reason = BashOperator._updraft_reason
     custom_operator_name = "@task.bash"
-    template_fields = ("op_args", "op_kwargs", "bash_command", "env", "cwd")
+    template_fields = (*DecoratedOperator.template_fields, *BashOperator.template_fields)
 
-    def __init__(
-        self,
-        *,
-        python_callable,
-        op_args=None,
-        op_kwargs=None,
-        env=None,
-        append_env=False,
-        output_encoding="utf-8",
-        skip_on_exit_code=99,
-        cwd=None,
-        output_processor=None,
-        **kwargs,
-    ):
-        super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
-        self.bash_command = None
-        self.env = env
-        self.cwd = cwd
+    def __init__(self, *, python_callable, op_args=None, op_kwargs=None, **kwargs):
+        super().__init__(
+            python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, bash_command=None, **kwargs
+        )
+
+    def execute(self, context):
+        """Runs the command that the function gives."""
+        import updraft_callable
+        from updraft_templates import render
+
+        command = updraft_callable.call(self, context)
+        if not isinstance(command, str) or not command.strip():
+            raise TypeError("The returned value from the TaskFlow callable must be a non-empty string.")
+        self.bash_command = render(command)
+        return BashOperator.execute(self, context)
 
 
 class DecoratedSensorOperator(PythonSensor):
