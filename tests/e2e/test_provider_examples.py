@@ -430,7 +430,8 @@ class Asked:
             if self.airflow.wait_for_run(run, 400) != "success":
                 for ti in self.airflow.task_instances(run):
                     if ti["state"] == "failed":
-                        failed.append(f"{run} {ti['task_id']}: " + self.airflow.log(run, ti["task_id"]).text[-3000:])
+                        log = self.airflow.log(run, ti["task_id"], ti["try_number"], ti["map_index"])
+                        failed.append(f"{run} {ti['task_id']}: {log.text[-3000:]}")
         assert not failed, "\n\n".join(failed)
         assert self.model.violations == []
 
