@@ -402,7 +402,10 @@ class Asked:
         names = ("PYDANTICAI_DEFAULT", "DECISION_DEFAULT", "LLM_FALLBACK", "LLM_STANDBY")
         env = {f"AIRFLOW_CONN_{name}": connection for name in names}
         env["AIRFLOW__UPDRAFT__LOCAL_STORAGE"] = str(SESSIONS)
-        self.worker = Worker(airflow, scratch / queue, dags, queue, queue, concurrency=6, env=env, kind=kind)
+        # A Python task takes a core for some seconds.
+        self.at_once = 10 if kind == "updraft" else 3
+        concurrency = 6 if kind == "updraft" else 2
+        self.worker = Worker(airflow, scratch / queue, dags, queue, queue, concurrency, env=env, kind=kind)
 
     @staticmethod
     def _turn(number: int) -> Any:
@@ -416,10 +419,11 @@ class Asked:
         return {start: [turns[length] for length in sorted(turns)] for start, turns in found.items()}
 
     def run(self, dag_ids: list[str]) -> dict[str, Run]:
-        """Runs the Dags, ten at a time: more at once is more than Airflow's SQLite takes on a busy machine."""
+        """Runs the Dags, some at a time: more at once is more than Airflow's SQLite takes on a busy machine."""
         runs: dict[str, Run] = {}
-        for first in range(0, len(dag_ids), 10):
-            some = {dag_id: self.airflow.trigger(dag_id, queue=self.queue) for dag_id in dag_ids[first : first + 10]}
+        for first in range(0, len(dag_ids), self.at_once):
+            group = dag_ids[first : first + self.at_once]
+            some = {dag_id: self.airflow.trigger(dag_id, queue=self.queue) for dag_id in group}
             self.finish(some)
             runs |= some
         return runs
