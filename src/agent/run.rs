@@ -547,5 +547,4 @@ fn filter_reasons(details: &Map<String, Value>) -> String {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
 mod tests;

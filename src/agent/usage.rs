@@ -23,6 +23,17 @@ pub struct RequestUsage {
     pub cost: Option<Cost>,
 }
 
+impl RequestUsage {
+    /// The usage of a response that says nothing of it.
+    #[must_use]
+    pub fn unmeasured() -> Self {
+        Self {
+            unmeasured: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// What a run has used so far: pydantic-ai's `RunUsage`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunUsage {

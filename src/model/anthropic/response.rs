@@ -238,10 +238,7 @@ fn part(block: &Value, provider: &str) -> Option<ResponsePart> {
 /// What is read from and written to the cache is counted apart there, and is part of the input here.
 fn usage(usage: Option<&Value>) -> RequestUsage {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else {
-        return RequestUsage {
-            unmeasured: true,
-            ..RequestUsage::default()
-        };
+        return RequestUsage::unmeasured();
     };
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
     let read = count("cache_read_input_tokens");

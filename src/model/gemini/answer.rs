@@ -159,10 +159,7 @@ fn part(given: &Value, provider: &str) -> Option<ResponsePart> {
 
 fn usage(usage: Option<&Value>) -> RequestUsage {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else {
-        return RequestUsage {
-            unmeasured: true,
-            ..RequestUsage::default()
-        };
+        return RequestUsage::unmeasured();
     };
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
     let thoughts = count("thoughtsTokenCount");

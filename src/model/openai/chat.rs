@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat_providers::{ChatProvider, SendThinking};
 use super::openrouter_cache;
-use super::profile::{drops_sampling, effort};
+use super::profile::{drops_sampling, effort, system_role};
 use super::schema;
 use crate::agent::message::{
     Message, ModelResponse, Origin, RequestPart, ResponsePart, Thinking, ToolCall, ToolOutcome,
@@ -229,13 +229,7 @@ impl OpenAiChat {
     }
 
     fn system(&self, text: &str) -> Value {
-        // This one model family knows no system role.
-        let role = if self.model_name.starts_with("o1-mini") {
-            "user"
-        } else {
-            "system"
-        };
-        json!({ "role": role, "content": text })
+        json!({ "role": system_role(&self.model_name), "content": text })
     }
 
     fn request_part(&self, part: &RequestPart) -> Value {
@@ -539,10 +533,7 @@ fn split_thinking(content: &str) -> Vec<(bool, &str)> {
 
 fn usage(usage: Option<&Value>) -> RequestUsage {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else {
-        return RequestUsage {
-            unmeasured: true,
-            ..RequestUsage::default()
-        };
+        return RequestUsage::unmeasured();
     };
     let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     RequestUsage {

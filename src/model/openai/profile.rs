@@ -124,6 +124,15 @@ pub(super) fn effort(model_name: &str, wanted: WantedThinking, max: bool) -> Opt
         .map(|effort| effort.word())
 }
 
+/// The role of instructions: one family of models knows no other than the user's.
+pub(super) fn system_role(model_name: &str) -> &'static str {
+    if model_name.starts_with("o1-mini") {
+        "user"
+    } else {
+        "system"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::profile::{drops_sampling, effort, reasons};
+use super::profile::{drops_sampling, effort, reasons, system_role};
 use super::responses_answer;
 use super::schema;
 use crate::agent::message::{
@@ -191,13 +191,7 @@ impl OpenAiResponses {
     }
 
     fn system(&self, text: &str) -> Value {
-        // This one model family knows no system role.
-        let role = if self.model_name.starts_with("o1-mini") {
-            "user"
-        } else {
-            "system"
-        };
-        json!({ "role": role, "content": text })
+        json!({ "role": system_role(&self.model_name), "content": text })
     }
 
     fn push_request(&self, request: &ModelRequest, announced: &mut bool, input: &mut Vec<Value>) {

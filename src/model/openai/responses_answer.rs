@@ -250,10 +250,7 @@ impl Reading {
 
 fn usage(usage: Option<&Value>) -> RequestUsage {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else {
-        return RequestUsage {
-            unmeasured: true,
-            ..RequestUsage::default()
-        };
+        return RequestUsage::unmeasured();
     };
     let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     RequestUsage {
