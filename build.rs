@@ -19,8 +19,10 @@ fn main() {
             format!("-Wl,--symbol-ordering-file={}", layout.display()),
             // The list may be older than the dependencies.
             "-Wl,--no-warn-symbol-ordering".to_owned(),
-            // A hundredth of the size of plain relocations; each process reads all of them when it starts.
-            "-Wl,-z,pack-relative-relocs".to_owned(),
+            // Addresses are fixed at link time: else each process writes 5 MB of them when it starts, and shares none of
+            // these pages with others. What this gives up is a random place of the code; stack, heap and libraries keep
+            // theirs.
+            "-no-pie".to_owned(),
         ];
         if links_with(&arguments) {
             for argument in arguments {

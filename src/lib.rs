@@ -2,7 +2,7 @@
 //!
 //! The folders are floors; a module may use the floors below its own and never one above:
 //!
-//! `cli > worker > supervisor > task > dag > toolset > hook > agent, model > control_plane > secrets, telemetry > airflow`
+//! `sdk > cli > worker > supervisor > task > dag > toolset > hook > agent, model > control_plane > secrets, telemetry > airflow`
 
 pub mod agent;
 pub mod airflow;
@@ -11,6 +11,7 @@ pub mod control_plane;
 pub mod dag;
 pub mod hook;
 pub mod model;
+pub mod sdk;
 pub mod secrets;
 pub mod supervisor;
 pub mod task;

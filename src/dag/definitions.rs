@@ -174,6 +174,8 @@ pub enum TaskKind {
     Python(PythonTask),
     /// Does nothing: `EmptyOperator`.
     Empty,
+    /// Stands for a task of another language: `@task.stub`.
+    Stub(StubTask),
     /// Can't run natively. `reason` is a sentence without operator, module or place.
     Unsupported {
         reason: String,
@@ -202,6 +204,23 @@ impl PythonTask {
             .find(|(known, _)| known == name)
             .map(|(_, argument)| argument)
     }
+}
+
+/// A task whose function is written in another language; the Dag has its name, its parameters and its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StubTask {
+    pub dag_id: String,
+    /// The Python function's name, for messages.
+    pub name: String,
+    /// The names of its parameters.
+    pub parameters: Vec<String>,
+    /// The defaults that it writes down.
+    #[serde(default)]
+    pub defaults: Map<String, Value>,
+    #[serde(default)]
+    pub op_args: Argument,
+    #[serde(default)]
+    pub op_kwargs: Argument,
 }
 
 /// A call of a Python function that stayed in the interpreter.
@@ -257,11 +276,23 @@ pub struct AgentTask {
     pub cache_prompt: bool,
     #[serde(default)]
     pub serialize_output: bool,
+    /// `enable_hitl_review`: a person reads each answer.
     #[serde(default)]
-    pub enable_hitl_review: bool,
+    pub hitl_review: Option<HitlReview>,
     /// Set for `LLMOperator`, the operators that derive from it and their decorators, which ask without tools.
     #[serde(default)]
     pub llm: Option<LlmQuestion>,
+}
+
+/// How a person reviews an agent's answers while its task waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HitlReview {
+    /// Answers that are shown at most: `max_hitl_iterations`.
+    pub max_iterations: i64,
+    /// Seconds from the first answer on: `hitl_timeout`.
+    pub timeout: Option<f64>,
+    /// Seconds between two looks for what the person says: `hitl_poll_interval`.
+    pub poll_interval: f64,
 }
 
 /// What the capabilities of an agent come to, but for their toolsets.

@@ -1,5 +1,6 @@
 //! AWS Signature Version 4: how a request to AWS says who sends it.
 
+use async_trait::async_trait;
 use aws_lc_rs::{digest, hmac};
 use chrono::{DateTime, Utc};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -7,7 +8,7 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::endpoint::secret_header;
+use super::http::{Authorize, secret_header};
 use crate::agent::ModelError;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -27,6 +28,18 @@ pub struct AwsSigner {
     pub region: String,
     /// `bedrock`.
     pub service: &'static str,
+}
+
+#[async_trait]
+impl Authorize for AwsSigner {
+    async fn add_to(
+        &self,
+        headers: &mut HeaderMap,
+        url: &str,
+        body: &[u8],
+    ) -> Result<(), ModelError> {
+        self.sign(url, body, Utc::now(), headers)
+    }
 }
 
 impl AwsSigner {

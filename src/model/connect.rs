@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::aws_signature::AwsSigner;
 use super::bedrock::Bedrock;
-use super::endpoint::{Authorization, Endpoint};
+use super::choice_error::ModelChoiceError;
+use super::endpoint::Endpoint;
 use super::gemini::Gemini;
 use super::google_token::ServiceAccount;
 use super::llm_connection::Llm;
@@ -14,7 +15,6 @@ use super::openai::OpenAiChat;
 use super::openai::OpenAiResponses;
 use super::openai::chat_providers::{ChatProvider, chat_provider};
 use super::own_apis::{OwnApi, own_api};
-use super::resolve::ModelChoiceError;
 use super::test_model::TestModel;
 use crate::agent::Model;
 use crate::airflow::config::Environment;
@@ -200,8 +200,7 @@ impl Llm {
             region: region.to_owned(),
             service: "bedrock",
         };
-        let authorization = Authorization::Aws(Arc::new(signer));
-        let endpoint = Endpoint::authorized(&base_url, authorization);
+        let endpoint = Endpoint::authorized(&base_url, Arc::new(signer));
         Ok(Arc::new(Bedrock::new(name, endpoint)?))
     }
 
@@ -243,8 +242,7 @@ impl Llm {
                     }
                     (None, _) => host(&format!("{location}-")),
                 };
-                let authorization = Authorization::Google(Arc::new(account));
-                (Endpoint::authorized(&base_url, authorization), models)
+                (Endpoint::authorized(&base_url, Arc::new(account)), models)
             }
             (None, Some(key)) => {
                 let base_url = self

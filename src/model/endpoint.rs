@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use chrono::Utc;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
-use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 
-use super::aws_signature::AwsSigner;
-use super::google_token::ServiceAccount;
-use super::http::{ErrorBody, MAX_RETRIES, Post, timeout};
+use super::http::{Authorize, ErrorBody, MAX_RETRIES, Post, secret_header, timeout};
 use crate::agent::ModelError;
 
 /// What the provider's logs show of us.
@@ -24,52 +20,26 @@ pub struct Endpoint {
     /// `?api-version=...` for Azure, else empty.
     pub query: String,
     pub headers: HeaderMap,
-    pub authorization: Authorization,
-}
-
-/// What says anew in each request who sends it.
-#[derive(Clone, Default)]
-pub enum Authorization {
-    /// The headers say it already.
-    #[default]
-    Fixed,
-    Aws(Arc<AwsSigner>),
-    Google(Arc<ServiceAccount>),
-}
-
-impl Authorization {
-    /// Adds what `body` needs to be sent to `url`.
-    ///
-    /// # Errors
-    /// A token can't be got, or a key can't be sent.
-    pub(super) async fn add_to(
-        &self,
-        headers: &mut HeaderMap,
-        url: &str,
-        body: &[u8],
-    ) -> Result<(), ModelError> {
-        match self {
-            Self::Fixed => {}
-            Self::Aws(signer) => signer.sign(url, body, Utc::now(), headers)?,
-            Self::Google(account) => {
-                let token = account.token().await?;
-                let token = secret_header(&format!("Bearer {}", token.expose_secret()))?;
-                headers.insert(AUTHORIZATION, token);
-            }
-        }
-        Ok(())
-    }
+    /// Where the headers don't say already who asks.
+    pub authorization: Option<Arc<dyn Authorize>>,
 }
 
 impl Endpoint {
-    /// A server to which `authorization` is said anew in each request.
+    /// A server that is told anew in each request who asks.
     #[must_use]
-    pub fn authorized(base_url: &str, authorization: Authorization) -> Self {
+    pub fn authorized(base_url: &str, authorization: Arc<dyn Authorize>) -> Self {
+        Self {
+            authorization: Some(authorization),
+            ..Self::at(base_url)
+        }
+    }
+
+    fn at(base_url: &str) -> Self {
         Self {
             base_url: base_url.to_owned(),
             query: String::new(),
             headers: HeaderMap::new(),
-            authorization,
+            authorization: None,
         }
     }
 
@@ -78,7 +48,7 @@ impl Endpoint {
     /// # Errors
     /// The key holds characters that no HTTP header may hold.
     pub fn with_key(base_url: &str, name: &'static str, key: &str) -> Result<Self, ModelError> {
-        let mut endpoint = Self::authorized(base_url, Authorization::Fixed);
+        let mut endpoint = Self::at(base_url);
         endpoint.headers.insert(name, secret_header(key)?);
         Ok(endpoint)
     }
@@ -153,22 +123,6 @@ impl Endpoint {
         }
         Ok(headers)
     }
-}
-
-/// A header value that no log shows.
-///
-/// # Errors
-/// The key holds characters that no HTTP header may hold.
-pub fn secret_header(value: &str) -> Result<HeaderValue, ModelError> {
-    let mut header = HeaderValue::from_str(value).map_err(|_| {
-        ModelError::Configuration(
-            "The model connection's password (the API key) holds characters that can't be sent in an HTTP header; \
-             look for line breaks or other stray characters in it."
-                .to_owned(),
-        )
-    })?;
-    header.set_sensitive(true);
-    Ok(header)
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::http::{client, connection_error};
+use super::http::{Authorize, client, connection_error, secret_header};
 use crate::agent::ModelError;
 use crate::secrets::Masker;
 
@@ -48,6 +50,16 @@ pub struct ServiceAccount {
 struct Granted {
     access_token: SecretString,
     expires_in: u64,
+}
+
+#[async_trait]
+impl Authorize for ServiceAccount {
+    async fn add_to(&self, headers: &mut HeaderMap, _: &str, _: &[u8]) -> Result<(), ModelError> {
+        let token = self.token().await?;
+        let token = secret_header(&format!("Bearer {}", token.expose_secret()))?;
+        headers.insert(AUTHORIZATION, token);
+        Ok(())
+    }
 }
 
 impl ServiceAccount {

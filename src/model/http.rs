@@ -1,11 +1,12 @@
 //! One POST to a model provider, retried as the SDKs of OpenAI and Anthropic retry.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::endpoint::Authorization;
 use crate::agent::ModelError;
 use crate::airflow::error_chain::error_chain;
 use crate::airflow::python_text::repr_value;
@@ -32,7 +33,23 @@ pub struct Post {
     /// Tries after the first one.
     pub max_retries: u32,
     pub error_body: ErrorBody,
-    pub authorization: Authorization,
+    /// Where the headers don't say already who asks.
+    pub authorization: Option<Arc<dyn Authorize>>,
+}
+
+/// Says anew in each request who sends it.
+#[async_trait]
+pub trait Authorize: Send + Sync {
+    /// Adds to `headers` what a server wants with `body` at `url`.
+    ///
+    /// # Errors
+    /// A token can't be got, or a key can't be sent.
+    async fn add_to(
+        &self,
+        headers: &mut HeaderMap,
+        url: &str,
+        body: &[u8],
+    ) -> Result<(), ModelError>;
 }
 
 /// How much of a refusal's JSON its error shows.
@@ -67,6 +84,22 @@ pub fn timeout(settings: &Map<String, Value>) -> Duration {
         .and_then(Value::as_f64)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .unwrap_or(DEFAULT_TIMEOUT)
+}
+
+/// A header value that no log shows.
+///
+/// # Errors
+/// The key holds characters that no HTTP header may hold.
+pub fn secret_header(value: &str) -> Result<HeaderValue, ModelError> {
+    let mut header = HeaderValue::from_str(value).map_err(|_| {
+        ModelError::Configuration(
+            "The model connection's password (the API key) holds characters that can't be sent in an HTTP header; \
+             look for line breaks or other stray characters in it."
+                .to_owned(),
+        )
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// Host and port of a base URL, for spans.
@@ -173,10 +206,10 @@ async fn request(
 ) -> Result<reqwest::RequestBuilder, (ModelError, Retry)> {
     let body = post.body.to_string().into_bytes();
     let mut headers = post.headers.clone();
-    post.authorization
-        .add_to(&mut headers, &post.url, &body)
-        .await
-        .map_err(|error| (error, Retry::Never))?;
+    if let Some(authorization) = &post.authorization {
+        let added = authorization.add_to(&mut headers, &post.url, &body);
+        added.await.map_err(|error| (error, Retry::Never))?;
+    }
     Ok(client.post(&post.url).headers(headers).body(body))
 }
 

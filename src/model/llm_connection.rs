@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::resolve::{LOGGER, ModelChoiceError, chain, known_prefix};
+use super::choice_error::ModelChoiceError;
+use super::prefixes::known_prefix;
 use crate::agent::Model;
 use crate::airflow::config::Environment;
 use crate::airflow::connection::Connection;
 use crate::airflow::python_text::repr_value;
 use crate::secrets::Masker;
+
+/// The logger of the Python hook, under which these lines stand in a task log.
+pub(super) const LOGGER: &str =
+    "airflow.task.hooks.airflow.providers.common.ai.hooks.pydantic_ai.PydanticAIHook";
 
 /// A connection that names a model.
 pub(super) struct Llm {
@@ -235,4 +240,23 @@ fn looks_like_a_provider(prefix: &str) -> bool {
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         })
+}
+
+/// The ids of a list of connections.
+pub(super) fn chain(conn_id: &str, list: &Value) -> Result<Vec<String>, ModelChoiceError> {
+    let malformed = || ModelChoiceError::MalformedChain {
+        conn_id: conn_id.to_owned(),
+        got: repr_value(list),
+    };
+    let Value::Array(items) = list else {
+        return Err(malformed());
+    };
+    let mut ids = Vec::new();
+    for item in items {
+        let id = item.as_str().ok_or_else(malformed)?.trim();
+        if !id.is_empty() {
+            ids.push(id.to_owned());
+        }
+    }
+    Ok(ids)
 }

@@ -5,6 +5,7 @@
 mod anthropic;
 mod aws_signature;
 mod bedrock;
+pub mod choice_error;
 mod cohere;
 mod connect;
 mod conversation;
@@ -16,6 +17,7 @@ pub mod http;
 mod llm_connection;
 pub mod openai;
 pub mod own_apis;
+pub mod prefixes;
 mod prices;
 pub mod recording;
 pub mod resolve;

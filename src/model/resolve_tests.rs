@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::control_plane::local::LocalControlPlane;
+use crate::model::prefixes::{obstacle_of_name, served_prefixes};
 use crate::secrets::{Masker, SearchPath};
 
 /// Resolves with connections (id, JSON) and further variables in the environment.

@@ -13,8 +13,9 @@ use super::loggers;
 use super::services::Services;
 use crate::agent::{AgentError, Model};
 use crate::control_plane::resolve::ResolveError;
+use crate::model::choice_error::ModelChoiceError;
 use crate::model::recording::{Recorder, RecordingError, Replay, Scope};
-use crate::model::resolve::{ModelChoice, ModelChoiceError, named, resolve};
+use crate::model::resolve::{ModelChoice, named, resolve};
 use crate::model::scripted::Scripted;
 use crate::toolset::work_folder;
 
@@ -23,6 +24,9 @@ pub(super) const NAME_FIELD: &str = "model";
 
 /// Names the transcript that stands in for a model whose connection is not defined. Set by `updraft run`.
 pub const TRANSCRIPT_VARIABLE: &str = "UPDRAFT_TRANSCRIPT";
+
+/// There is no Airflow in which a person could answer. Set by `updraft run`.
+pub const UNATTENDED_VARIABLE: &str = "UPDRAFT_UNATTENDED";
 
 /// Names the file that exchanges are written to. Set by `updraft run --record`.
 pub const RECORD_VARIABLE: &str = "UPDRAFT_RECORD";

@@ -11,6 +11,7 @@ use super::attempt::{Attempt, Rendered};
 use super::dag_code;
 use super::durable;
 use super::failure::{Failure, Meaning};
+use super::hitl_review::{self, Session, Verdict};
 use super::llm::{self, Answered, Prepared};
 use super::loggers;
 use super::prompt_cache;
@@ -66,6 +67,10 @@ pub async fn run(
         .await??;
     }
     refuse_mapped_settings(&rendered)?;
+    if task.hitl_review.is_some() {
+        let operator = &attempt.task.operator;
+        hitl_review::check(&attempt.services, rendered.field("prompt"), operator)?;
+    }
     let keeps_interpreter = rendered.toolsets.iter().any(ToolsetSpec::needs_interpreter)
         || matches!(task.output_type, OutputType::Python { .. })
         || (task.llm.as_ref()).is_some_and(|question| question.approval.has_notifiers);
@@ -127,7 +132,7 @@ pub async fn run(
         }
         None => None,
     };
-    let agent = Agent {
+    let mut agent = Agent {
         name: params.name,
         model: chosen.model,
         toolsets: toolsets::build(attempt, &rendered, params.retries, run_of_task)?,
@@ -154,8 +159,8 @@ pub async fn run(
         run_id: run_id.clone(),
         conversation_id: conversation_id.clone(),
         usage: spent.clone(),
-        cancel,
-        telemetry,
+        cancel: cancel.clone(),
+        telemetry: telemetry.clone(),
         durable: durable_run,
     };
     let mut outcome = agent.run(input).await;
@@ -196,6 +201,49 @@ pub async fn run(
             }
             if budget.is_some() {
                 log_cumulated(logger, &outcome.usage);
+            }
+            if let Some(review) = &task.hitl_review {
+                let shown = rendered.field("prompt").as_str().unwrap_or_default();
+                let mut session = Session::open(services, review, shown, answer).await?;
+                let mut last = None;
+                while let Verdict::Changes(feedback) = session.verdict(&cancel).await? {
+                    let again_id = uuid::Uuid::now_v7().to_string();
+                    let run_of_task = RunOfTask {
+                        run_id: &again_id,
+                        ..run_of_task
+                    };
+                    agent.toolsets =
+                        toolsets::build(attempt, &rendered, params.retries, run_of_task)?;
+                    let before = last.as_ref().unwrap_or(&outcome);
+                    let usage = match &budget {
+                        Some(_) => before.usage.clone(),
+                        None => RunUsage::default(),
+                    };
+                    let input = RunInput {
+                        system_prompts: Vec::new(),
+                        prompt: Some(UserContent::Text(feedback)),
+                        history: before.messages.clone(),
+                        run_id: again_id.clone(),
+                        conversation_id: conversation_id.clone(),
+                        usage: usage.clone(),
+                        cancel: cancel.clone(),
+                        telemetry: telemetry.clone(),
+                        durable: None,
+                    };
+                    let again = agent.run(input).await;
+                    if let Some(budget) = &budget {
+                        budget.save(&again.usage).await;
+                    }
+                    match &again.output {
+                        Ok(answer) => {
+                            log_success(logger, &again, &again.usage.since(&usage));
+                            session.submit(answer).await?;
+                            result = answer_xcom(answer, attempt.task.do_xcom_push);
+                        }
+                        Err(error) => return Err(Failure::of_agent(error)),
+                    }
+                    last = Some(again);
+                }
             }
             // Not before everything that could still fail: a retry must find the journal.
             if let (Some(journal), Ok(_)) = (&journal, &result) {

@@ -114,6 +114,12 @@ impl Attempt {
         })
     }
 
+    /// The params of the run.
+    #[must_use]
+    pub fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
+
     /// The interpreter, as long as it is kept.
     #[must_use]
     pub fn interpreter(&self) -> Option<Arc<Interpreter>> {
@@ -561,6 +567,7 @@ fn render_toolset(toolset: &ToolsetSpec, resolver: &Resolver<'_>) -> Result<Tool
         ToolsetSpec::DataFusion(_)
         | ToolsetSpec::Skills(_)
         | ToolsetSpec::McpServer(_)
+        | ToolsetSpec::Named { .. }
         | ToolsetSpec::Unsupported { .. } => toolset.clone(),
     })
 }
@@ -569,6 +576,11 @@ fn argument<'a>(kind: &'a TaskKind, field: &str) -> Option<&'a Argument> {
     match kind {
         TaskKind::Agent(agent) => agent_argument(agent, field),
         TaskKind::Python(task) => task.field(field),
+        TaskKind::Stub(stub) => match field {
+            "op_args" => Some(&stub.op_args),
+            "op_kwargs" => Some(&stub.op_kwargs),
+            _ => None,
+        },
         TaskKind::Empty | TaskKind::Unsupported { .. } => None,
     }
 }

@@ -14,6 +14,8 @@
 //! | `loggers` | the Python loggers that lines stand under |
 //! | `served` | toolsets that are no task's: those of `updraft mcp serve` |
 //! | `dag_code` | what the interpreter is asked for: Python tasks, hooks, callbacks, retry policies |
+//! | `hitl_review` | answers of agents that a person reads and sends back |
+//! | `rust` | tasks and toolsets that are written in Rust |
 //! | `llm` | `LLMOperator` and the operators that derive from it |
 
 pub mod agent_model;
@@ -27,6 +29,7 @@ mod dag_agent;
 pub mod dag_code;
 mod durable;
 pub mod failure;
+mod hitl_review;
 pub mod host;
 mod kept_files;
 mod llm;
@@ -41,6 +44,7 @@ mod prompt_cache;
 mod python_output;
 mod python_toolset;
 pub mod rendered_fields;
+pub(crate) mod rust;
 pub mod served;
 pub mod services;
 pub mod startup;

@@ -112,26 +112,21 @@ async fn run_shell(
     }
 }
 
-/// Objects of a cloud's store: `{"url", "overrides", "operation"}`, or `copy` for one that leaves the bucket.
+/// Objects of a cloud's store: `{"url", "overrides", "operation"}`, `copy` for one that leaves the bucket, `tags` for
+/// what the bucket itself is marked with.
 async fn bucket(services: &Services, request: &Value) -> Result<Value, String> {
+    let environment = services.config.environment();
     let open = async |url: &str| {
-        let location = Location::parse(url).map_err(|error| error.to_string())?;
-        // Hooks write the name that they are given into the URL, and a name may say more than which bucket.
-        if location.account_host.is_some()
-            || location.conn_id.is_some()
-            || !location.path.is_empty()
-        {
-            return Err(format!(
-                "{location}: a hook takes the bucket's or container's name alone, without connection, account or path"
-            ));
-        }
-        let connection = bucket_connection(services, request, &location).await?;
-        let environment = services.config.environment();
+        let (location, connection) = named_bucket(services, request, url).await?;
         object_store::open_bucket(&location, connection.as_ref(), environment)
             .await
             .map_err(|error| error.to_string())
     };
     let url = text(request, "url");
+    if request.get("tags").is_some() {
+        let (location, connection) = named_bucket(services, request, url).await?;
+        return object_store::bucket_tags(&location, connection.as_ref(), environment).await;
+    }
     let opened = open(url).await?;
     let done = match request.get("copy") {
         None => object_store::run(&opened, read::<Operation>(request, "operation")?).await,
@@ -148,6 +143,23 @@ async fn bucket(services: &Services, request: &Value) -> Result<Value, String> {
         }
     };
     done.map_err(|error| error.to_string())
+}
+
+/// The bucket that a hook names, and the connection to open it with.
+async fn named_bucket(
+    services: &Services,
+    request: &Value,
+    url: &str,
+) -> Result<(Location, Option<Connection>), String> {
+    let location = Location::parse(url).map_err(|error| error.to_string())?;
+    // Hooks write the name that they are given into the URL, and a name may say more than which bucket.
+    if location.account_host.is_some() || location.conn_id.is_some() || !location.path.is_empty() {
+        return Err(format!(
+            "{location}: a hook takes the bucket's or container's name alone, without connection, account or path"
+        ));
+    }
+    let connection = bucket_connection(services, request, &location).await?;
+    Ok((location, connection))
 }
 
 /// A path on the worker's own disk: `{"path", "operation"}`. `{"refused"}` says why it is none for Dag code.

@@ -15,6 +15,8 @@ use super::failure::{Failure, Meaning};
 use super::log::{LogLevel, TaskLogger};
 use super::loggers;
 use super::rendered_fields::rendered_field;
+use super::rust;
+use super::services::Services;
 use super::xcom_push;
 use crate::agent;
 use crate::airflow::supervisor::{TaskReply, TaskRequest};
@@ -222,16 +224,46 @@ async fn skip_downstream(attempt: &Attempt, failure: &Failure) -> Result<(), Fai
 
 /// The link of `AgentOperator`, which Airflow's task runner pushes whatever became of the task.
 async fn push_review_link(attempt: &Attempt) {
-    if !matches!(&attempt.task.kind, TaskKind::Agent(agent) if agent.llm.is_none()) {
+    let TaskKind::Agent(agent) = &attempt.task.kind else {
+        return;
+    };
+    if agent.llm.is_some() {
         return;
     }
     let services = &attempt.services;
+    let link = match &agent.hitl_review {
+        Some(_) => review_link(services),
+        None => String::new(),
+    };
     if let Err(error) = services
-        .request(services.set_xcom(REVIEW_LINK_KEY, "".into(), None))
+        .request(services.set_xcom(REVIEW_LINK_KEY, link.into(), None))
         .await
     {
         tracing::warn!("Failed to push an xcom for task operator extra link: {error}");
     }
+}
+
+/// The page of the `hitl_review` plugin for the task instance, as a path on Airflow's server.
+fn review_link(services: &Services) -> String {
+    let ti = &services.ti;
+    let base = services.config.get("api", "base_url").ok().flatten();
+    let base = base.unwrap_or_default();
+    let path = match base.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => &base,
+    };
+    let path = path.trim_matches('/');
+    let mapped = match ti.map_index {
+        index if index >= 0 => format!("/mapped/{index}"),
+        _ => String::new(),
+    };
+    format!(
+        "{}{path}/dags/{}/runs/{}/tasks/{}{mapped}/plugin/hitl-review",
+        if path.is_empty() { "" } else { "/" },
+        ti.dag_id,
+        ti.run_id,
+        ti.task_id
+    )
 }
 
 async fn execute(
@@ -454,6 +486,18 @@ async fn run_kind(
                 attempt.agents.trace(spans);
                 let result = dag_code::execute(attempt, &rendered).await?;
                 attempt.agents.left_over()?;
+                Ok(result)
+            }
+            TaskKind::Stub(stub) => {
+                let keep = attempt.task.has("post_execute");
+                if !keep {
+                    dag_code::release_interpreter(attempt).await?;
+                }
+                let cancel = cancel.clone();
+                let result = rust::run(attempt, stub, &rendered, cancel, spans).await?;
+                if keep {
+                    dag_code::finish(attempt, &rendered, &result).await?;
+                }
                 Ok(result)
             }
             TaskKind::Empty => {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -130,6 +130,7 @@ pub fn load(
         search: Arc::default(),
         dag_code,
         recording: false,
+        attempt: Weak::new(),
     };
     if needs_interpreter {
         let builder = builder.for_dag_code(&host.native);

@@ -1,7 +1,8 @@
 //! Which tasks run natively, and why the others don't.
 
+use super::rust;
 use crate::dag::definitions::{AgentTask, Argument, Expansion, Task, TaskKind, ToolsetSpec};
-use crate::model::resolve::obstacle_of_name;
+use crate::model::prefixes::obstacle_of_name;
 
 /// Arguments of pydantic-ai's `Agent` that `agent_params` may hold here. `toolsets` and `tools` are looked at as
 /// toolsets, `capabilities` as capabilities.
@@ -16,7 +17,7 @@ const AGENT_PARAMS: [&str; 7] = [
 ];
 
 /// Arguments of AI operators that are read from the Dag file once, so that no map index can have its own.
-pub(super) const NOT_MAPPABLE: [&str; 20] = [
+pub(super) const NOT_MAPPABLE: [&str; 23] = [
     "output_type",
     "serialize_output",
     "output_retries",
@@ -30,6 +31,9 @@ pub(super) const NOT_MAPPABLE: [&str; 20] = [
     "durable",
     "cache_prompt",
     "enable_hitl_review",
+    "max_hitl_iterations",
+    "hitl_timeout",
+    "hitl_poll_interval",
     "require_approval",
     "decision_policy",
     "approval_timeout",
@@ -45,6 +49,7 @@ pub fn obstacle(task: &Task) -> Option<String> {
     match &task.kind {
         TaskKind::Agent(agent) => mapping_obstacle(task).or_else(|| agent_obstacle(agent)),
         TaskKind::Python(_) | TaskKind::Empty => None,
+        TaskKind::Stub(stub) => rust::obstacle_of_task(stub, &task.task_id),
         TaskKind::Unsupported { reason } => Some(reason.clone()),
     }
 }
@@ -66,9 +71,6 @@ fn mapping_obstacle(task: &Task) -> Option<String> {
 
 fn agent_obstacle(agent: &AgentTask) -> Option<String> {
     let not_yet = |what: &str| Some(format!("{what} is not run natively yet"));
-    if agent.enable_hitl_review {
-        return not_yet("enable_hitl_review=True");
-    }
     if let Some(name) = &agent.capabilities.unsupported {
         return not_yet(&format!("the capability {name}"));
     }
@@ -96,6 +98,9 @@ fn agent_obstacle(agent: &AgentTask) -> Option<String> {
 }
 
 fn toolset_obstacle(toolset: &ToolsetSpec) -> Option<String> {
+    if let ToolsetSpec::Named { name } = toolset {
+        return rust::obstacle_of_toolset(name);
+    }
     toolset
         .obstacle()
         .or_else(|| toolset.inner().iter().find_map(toolset_obstacle))

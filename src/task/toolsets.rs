@@ -1,7 +1,7 @@
 //! From the toolsets of a Dag file to those of an agent.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::loggers;
 use super::native_toolsets::{Given, NativeToolsets};
 use super::python_toolset::{PythonFilter, PythonSide, PythonToolset};
+use super::rust;
 use super::services::Services;
 use crate::agent::durable::RecordedToolset;
 use crate::agent::{Retries, Toolset};
@@ -130,6 +131,7 @@ fn make(
         dag_code,
         search: Arc::default(),
         recording: around.recording,
+        attempt: Arc::downgrade(attempt),
     };
     if let DagCode::Runs(_) = builder.dag_code {
         let native = &attempt.native_toolsets;
@@ -178,6 +180,8 @@ pub(super) struct Builder {
     pub search: Arc<ToolSearch>,
     /// Calls of what does the work, under all wrappers, are steps of a durable run.
     pub recording: bool,
+    /// What toolsets in Rust are told of. None outside of a task.
+    pub attempt: Weak<Attempt>,
 }
 
 /// The Dag file's functions and classes, for toolsets that need them.
@@ -324,6 +328,14 @@ impl Builder {
                     checks: Mutex::default(),
                 })
             }
+            ToolsetSpec::Named { name } => {
+                let attempt = self.attempt.upgrade();
+                let attempt = attempt.ok_or_else(|| {
+                    let text = format!("the toolset {name:?} is there for tasks only");
+                    Failure::new("RuntimeError", text).for_good()
+                })?;
+                rust::toolset(&attempt, name)?
+            }
             ToolsetSpec::Unsupported { .. } => {
                 let text = spec.obstacle().unwrap_or_default();
                 return Err(Failure::new("NotImplementedError", text).for_good());
@@ -385,7 +397,8 @@ fn recorded_kind(spec: &ToolsetSpec) -> Option<&'static str> {
         | ToolsetSpec::DataFusion(_)
         | ToolsetSpec::ObjectStorage(_)
         | ToolsetSpec::Skills(_)
-        | ToolsetSpec::Mcp(_) => "airflow_toolset",
+        | ToolsetSpec::Mcp(_)
+        | ToolsetSpec::Named { .. } => "airflow_toolset",
         ToolsetSpec::Prefixed { .. }
         | ToolsetSpec::Renamed { .. }
         | ToolsetSpec::Filtered { .. }

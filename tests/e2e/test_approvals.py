@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from harness.airflow import Airflow, Run
+from harness.airflow import Airflow, ApiError, Run
 from harness.model_server import ModelServer, call, say
 from harness.worker import Worker
 
@@ -98,3 +99,62 @@ def test_an_edited_query_is_checked_again(airflow: Airflow, worker: Worker, mode
     answer(airflow, run, "Approve", output="DROP TABLE ships")
     assert airflow.wait_for_run(run) == "failed"
     assert "Statement type 'Drop' is not allowed" in airflow.log(run, "ask").text
+
+
+def reviewed(airflow: Airflow, run: Run, iteration: int) -> dict[str, Any]:
+    """The session of the `hitl_review` plugin, once the answer of this iteration is there."""
+    where = f"dag_id={run.dag_id}&run_id={run.run_id}&task_id=ask"
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            session = airflow.request("GET", f"/sessions/find?{where}", base="/hitl-review")
+            if session["iteration"] == iteration:
+                return session
+        except ApiError as error:
+            assert error.status == 404, error
+        assert time.monotonic() < deadline, f"no answer {iteration} to review"
+        time.sleep(0.2)
+
+
+def review(airflow: Airflow, run: Run, verdict: str, feedback: str | None = None) -> None:
+    where = f"dag_id={run.dag_id}&run_id={run.run_id}&task_id=ask"
+    body = None if feedback is None else {"feedback": feedback}
+    airflow.request("POST", f"/sessions/{verdict}?{where}", body, base="/hitl-review")
+
+
+def test_an_agent_answers_anew_until_the_reviewer_approves(
+    airflow: Airflow, worker: Worker, model: ModelServer
+) -> None:
+    script = model.script("poet", [say("O ship."), say("O ship of ships.")])
+    run = airflow.trigger("approvals_reviewed")
+    session = reviewed(airflow, run, 1)
+    assert (session["prompt"], session["current_output"]) == ("Write to the Aurora.", "O ship.")
+    review(airflow, run, "feedback", "Longer, please.")
+    session = reviewed(airflow, run, 2)
+    assert session["current_output"] == "O ship of ships."
+    said = [(entry["role"], entry["content"]) for entry in session["conversation"]]
+    assert said == [("assistant", "O ship."), ("human", "Longer, please."), ("assistant", "O ship of ships.")]
+    review(airflow, run, "approve")
+    assert airflow.wait_for_run(run) == "success"
+    messages = [(message["role"], message["content"]) for message in script.requests[1]["messages"]]
+    assert messages == [
+        ("system", "You are a poet."),
+        ("user", "Write to the Aurora."),
+        ("assistant", "O ship."),
+        ("user", "Longer, please."),
+    ]
+    xcoms = airflow.xcoms(run, "ask")
+    assert xcoms["return_value"] == "O ship of ships."
+    assert xcoms["_link_HITLReviewLink"] == f"/dags/{run.dag_id}/runs/{run.run_id}/tasks/ask/plugin/hitl-review"
+    events = airflow.log(run, "ask").events
+    assert "Feedback received (iteration 1): Longer, please." in events
+    assert "Output approved at iteration 2." in events
+
+
+def test_a_reviewer_who_rejects_fails_the_task(airflow: Airflow, worker: Worker, model: ModelServer) -> None:
+    model.script("poet", [say("O ship.")])
+    run = airflow.trigger("approvals_reviewed")
+    reviewed(airflow, run, 1)
+    review(airflow, run, "reject")
+    assert airflow.wait_for_run(run) == "failed"
+    assert "Output rejected at iteration 1." in airflow.log(run, "ask").text

@@ -571,7 +571,7 @@ from airflow.providers.common.ai.toolsets.sql import SQLToolset
 with DAG("made", schedule=None):
     AgentOperator(task_id="fine", queue="agents", prompt="?", llm_conn_id="llm",
                   toolsets=[SQLToolset(db_conn_id="{{ params.db }}")])
-    AgentOperator(task_id="reviewed", queue="other", prompt="?", llm_conn_id="llm", enable_hitl_review=True)
+    AgentOperator(task_id="watched", queue="other", prompt="?", llm_conn_id="llm", agent_params={"instrument": True})
 "#,
         &[("made.connections.json", json!({"llm": "pydanticai://"}))],
     );
@@ -591,7 +591,7 @@ with DAG("made", schedule=None):
     assert_eq!(tasks[1]["native"], false);
     assert_eq!(
         tasks[1]["reason"],
-        "enable_hitl_review=True is not run natively yet"
+        "agent_params[\"instrument\"] is not run natively yet"
     );
     assert_eq!(tasks[1]["location"], format!("{path}:9"));
     assert_eq!(

@@ -622,6 +622,16 @@ async fn the_s3_hook_answers_as_the_python_providers_does_on_the_same_server() {
     for bucket in ["hooked", "hooked-too"] {
         s3_bucket(s3(), bucket).await;
     }
+    let tags = "<Tagging xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><TagSet>\
+        <Tag><Key>team</Key><Value>reports &amp; more</Value></Tag><Tag><Key>tier</Key><Value>x</Value></Tag>\
+        </TagSet></Tagging>";
+    let tagged = reqwest::Client::new()
+        .put(format!("{}/hooked-too?tagging", s3()))
+        .header("content-type", "application/xml")
+        .body(tags)
+        .send()
+        .await;
+    tagged.unwrap().error_for_status().unwrap();
     let extra = json!({"endpoint_url": s3(), "region_name": "us-east-1"});
     let mut named = extra.clone();
     named["service_config"] = json!({"s3": {"bucket_name": "hooked"}});

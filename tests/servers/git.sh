@@ -45,6 +45,19 @@ repository() {
     git -C "$work" commit -q -m "Second edition"
     git clone -q --bare "$work" "$dir/repositories/skills.git"
     git -C "$dir/repositories/skills.git" config uploadpack.allowFilter true
+    too_much
+}
+
+# Branches beyond what may be cloned: a file that is large once it is unpacked, many files, much to send.
+too_much() {
+    local bare=$dir/repositories/skills.git zeros noise small
+    zeros=$(head -c 269000000 /dev/zero | git -C "$bare" hash-object -w --stdin)
+    noise=$(head -c 106000000 /dev/urandom | git -C "$bare" hash-object -w --stdin)
+    small=$(echo small | git -C "$bare" hash-object -w --stdin)
+    branch() { git -C "$bare" update-ref "refs/heads/$1" "$(git -C "$bare" commit-tree -m "$1" "$(git -C "$bare" mktree)")"; }
+    printf '100644 blob %s\tzeros\n' "$zeros" | branch unpacks
+    seq 20001 | sed "s/.*/100644 blob $small\tfile-&/" | branch files
+    printf '100644 blob %s\tnoise\n' "$noise" | branch sends
 }
 
 start_sshd() {

@@ -29,7 +29,9 @@ use crate::supervisor::{
     FinalState, Limits, LogSink, StopReason, StopSender, SupervisedTask, TaskCommand, TaskLog,
     TaskProcess, run_task, stop_channel,
 };
-use crate::task::agent_model::{RECORD_VARIABLE, REPLAY_VARIABLE, TRANSCRIPT_VARIABLE};
+use crate::task::agent_model::{
+    RECORD_VARIABLE, REPLAY_VARIABLE, TRANSCRIPT_VARIABLE, UNATTENDED_VARIABLE,
+};
 use crate::task::attempt::Attempt;
 use crate::task::services::Services;
 
@@ -380,6 +382,7 @@ impl DagRunner {
                 "AIRFLOW__LOGGING__NAMESPACE_LEVELS".to_owned(),
                 format!("{}=DEBUG,{levels}", events::TARGET),
             ),
+            (UNATTENDED_VARIABLE.to_owned(), "1".to_owned()),
         ];
         if let Some(transcript) = self.place.transcript() {
             variables.push((

@@ -67,6 +67,10 @@ pub enum ToolsetSpec {
         #[serde(default)]
         inner: Vec<ToolsetSpec>,
     },
+    /// One that this build of the program has in Rust, by its name.
+    Named {
+        name: String,
+    },
     /// Does not run natively.
     Unsupported {
         class: String,
@@ -124,6 +128,7 @@ impl ToolsetSpec {
             | Self::Skills(_)
             | Self::Mcp(_)
             | Self::McpServer(_)
+            | Self::Named { .. }
             | Self::Unsupported { .. } => &[],
         }
     }

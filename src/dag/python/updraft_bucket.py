@@ -62,6 +62,10 @@ class Bucket:
         """Deletes objects; the keys of those that were there."""
         return self._ask("delete", keys=list(keys))["deleted"]
 
+    def tags(self):
+        """The tags of an S3 bucket, or why S3 gave none: `tags`, or `refused` with `code` and `message`."""
+        return ask("bucket", self._conn_id, url=self._url, overrides=self._overrides, tags=True)
+
 
 class Stored:
     """An object as a store describes it."""

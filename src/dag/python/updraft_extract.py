@@ -210,6 +210,8 @@ def _kind(task, cls):
         return _python(settings, cls)
     if kind == "empty":
         return "empty"
+    if kind == "stub":
+        return {"stub": _stub(settings)}
     return {"unsupported": {"reason": reason}}
 
 
@@ -255,6 +257,33 @@ def _python(settings, cls):
     }
 
 
+def _stub(settings):
+    """A task of another language: what its function would be called with."""
+    import inspect
+
+    parameters = inspect.signature(settings.python_callable).parameters.values()
+    return {
+        "dag_id": settings._task.dag.dag_id,
+        "name": settings.python_callable.__name__,
+        "parameters": [parameter.name for parameter in parameters],
+        "defaults": {p.name: _plain(p) for p in parameters if p.default is not p.empty},
+        "op_args": argument(settings.op_args),
+        "op_kwargs": argument(settings.op_kwargs),
+    }
+
+
+def _plain(parameter):
+    import json
+
+    try:
+        return json.loads(json.dumps(parameter.default))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the default of {parameter.name} must be plain data, as it goes to a task of another language, and is "
+            f"{parameter.default!r}"
+        ) from None
+
+
 def _call(settings):
     function = settings.python_callable
     return {
@@ -296,7 +325,16 @@ def _agent(settings):
         "durable": bool(settings.durable),
         "cache_prompt": bool(settings.cache_prompt),
         "serialize_output": bool(settings.serialize_output),
-        "enable_hitl_review": bool(settings.enable_hitl_review),
+        "hitl_review": _hitl_review(settings) if settings.enable_hitl_review else None,
+    }
+
+
+def _hitl_review(settings):
+    """How a person reviews the answers."""
+    return {
+        "max_iterations": settings.max_hitl_iterations,
+        "timeout": _seconds(settings.hitl_timeout),
+        "poll_interval": settings.hitl_poll_interval,
     }
 
 
@@ -375,6 +413,9 @@ def _output_type(output_type):
 
 
 def _toolset(toolset):
+    if isinstance(toolset, str):
+        # What Rust authors have registered under this name.
+        return {"named": {"name": toolset}}
     if hasattr(type(toolset), "_updraft_spec"):
         own = _own_functions(type(toolset))
         described = _derived(type(toolset), own) if own else toolset._updraft_spec(_toolset)

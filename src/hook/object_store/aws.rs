@@ -27,12 +27,24 @@ const REGION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Profiles that name each other as their source.
 const MAX_PROFILES: usize = 5;
 
+/// A bucket, and what requests need that its client does not send.
+pub(super) struct OpenBucket {
+    pub store: AmazonS3,
+    /// Where the bucket itself answers.
+    pub url: String,
+    /// The region that requests are signed for.
+    pub region: String,
+    /// `None`: anonymous.
+    pub credentials: Option<AwsCredentialProvider>,
+    pub client: ClientOptions,
+}
+
 /// Opens a bucket with the connection's credentials, else with the worker's own, else anonymously.
 pub(super) async fn open(
     location: &Location,
     connection: Option<&Connection>,
     environment: &Environment,
-) -> Result<AmazonS3, StoreError> {
+) -> Result<OpenBucket, StoreError> {
     let unnamed = Connection {
         conn_id: "aws".to_owned(),
         conn_type: "aws".to_owned(),
@@ -68,7 +80,7 @@ impl Opening<'_> {
         }
     }
 
-    async fn open(&self) -> Result<AmazonS3, StoreError> {
+    async fn open(&self) -> Result<OpenBucket, StoreError> {
         let fields = &self.fields;
         let named = fields.text("profile_name")?;
         let profile_name = named.or_else(|| self.env("AWS_PROFILE"));
@@ -97,30 +109,51 @@ impl Opening<'_> {
             .with_bucket_name(&self.location.container)
             .with_region(&region)
             .with_retry(retry_config(&config));
-        builder = self.addressed(builder, endpoint.as_deref(), &config)?;
+        let is_virtual = self.is_virtual_hosted(&config)?;
+        let url = bucket_url(
+            &self.location.container,
+            endpoint.as_deref(),
+            is_virtual,
+            &region,
+        );
+        builder = builder.with_virtual_hosted_style_request(is_virtual);
+        if let Some(endpoint) = endpoint {
+            builder = builder.with_endpoint(if is_virtual { url.clone() } else { endpoint });
+        }
         if fields.switch("encrypt") {
             let kind = "aws_server_side_encryption".parse();
             let kind: AmazonS3ConfigKey = kind.map_err(|error| self.client_error(error))?;
             builder = builder.with_config(kind, "AES256");
         }
-        builder = if config.get("signature_version").and_then(Value::as_str) == Some("unsigned") {
-            builder.with_skip_signature(true)
+        let is_unsigned =
+            config.get("signature_version").and_then(Value::as_str) == Some("unsigned");
+        let credentials = if is_unsigned {
+            None
         } else {
             let base = self
                 .base(named.is_some(), &profile, &region, &client)
                 .await?;
-            match self.assumed(base, &region, &client)? {
-                Some(credentials) => builder.with_credentials(credentials),
-                None => {
-                    tracing::info!(target: "airflow.providers.amazon.aws.fs.s3", "No credentials found, using anonymous access");
-                    builder.with_skip_signature(true)
-                }
+            let credentials = self.assumed(base, &region, &client)?;
+            if credentials.is_none() {
+                tracing::info!(target: "airflow.providers.amazon.aws.fs.s3", "No credentials found, using anonymous access");
             }
+            credentials
         };
-        builder
-            .with_client_options(client)
+        builder = match &credentials {
+            Some(credentials) => builder.with_credentials(Arc::clone(credentials)),
+            None => builder.with_skip_signature(true),
+        };
+        let store = builder
+            .with_client_options(client.clone())
             .build()
-            .map_err(|error| self.client_error(error))
+            .map_err(|error| self.client_error(error))?;
+        Ok(OpenBucket {
+            store,
+            url,
+            region,
+            credentials,
+            client,
+        })
     }
 
     fn profile(&self, name: &str) -> Result<Profile, StoreError> {
@@ -219,35 +252,20 @@ impl Opening<'_> {
         }
     }
 
-    fn addressed(
-        &self,
-        builder: AmazonS3Builder,
-        endpoint: Option<&str>,
-        config: &Map<String, Value>,
-    ) -> Result<AmazonS3Builder, StoreError> {
+    /// Does the bucket's name stand in the host, and not in the path?
+    fn is_virtual_hosted(&self, config: &Map<String, Value>) -> Result<bool, StoreError> {
         let style = config
             .get("s3")
             .and_then(|s3| s3.get("addressing_style"))
             .and_then(Value::as_str);
-        let is_virtual = match style {
-            Some("virtual") => true,
-            None | Some("path" | "auto") => false,
-            Some(other) => {
-                return Err(self.fields.error(
-                    "extra's config_kwargs.s3.addressing_style",
-                    format!("must be path, virtual or auto, not {other:?}"),
-                ));
-            }
-        };
-        let builder = builder.with_virtual_hosted_style_request(is_virtual);
-        Ok(match (endpoint, is_virtual) {
-            (None, _) => builder,
-            (Some(endpoint), false) => builder.with_endpoint(endpoint),
-            (Some(endpoint), true) => {
-                let (scheme, host) = endpoint.split_once("://").unwrap_or(("https", endpoint));
-                builder.with_endpoint(format!("{scheme}://{}.{host}", self.location.container))
-            }
-        })
+        match style {
+            Some("virtual") => Ok(true),
+            None | Some("path" | "auto") => Ok(false),
+            Some(other) => Err(self.fields.error(
+                "extra's config_kwargs.s3.addressing_style",
+                format!("must be path, virtual or auto, not {other:?}"),
+            )),
+        }
     }
 
     /// The credentials before a role is assumed; `None` when there are none anywhere.
@@ -550,6 +568,17 @@ impl Opening<'_> {
     }
 }
 
+fn bucket_url(bucket: &str, endpoint: Option<&str>, is_virtual: bool, region: &str) -> String {
+    let amazons = format!("https://s3.{region}.amazonaws.com");
+    let endpoint = endpoint.unwrap_or(&amazons).trim_end_matches('/');
+    if is_virtual {
+        let (scheme, host) = endpoint.split_once("://").unwrap_or(("https", endpoint));
+        format!("{scheme}://{bucket}.{host}")
+    } else {
+        format!("{endpoint}/{bucket}")
+    }
+}
+
 fn credential(key_id: &str, secret_key: &str, token: Option<&str>) -> AwsCredential {
     AwsCredential {
         key_id: key_id.to_owned(),
@@ -600,7 +629,7 @@ mod tests {
             };
             let location = Location::parse("s3://b").unwrap();
             let opened = open(&location, Some(&connection), &own.into_iter().collect()).await;
-            opened.unwrap_err().to_string()
+            opened.err().unwrap().to_string()
         };
         let told = opened(
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1"),
@@ -619,6 +648,21 @@ mod tests {
         assert_eq!(
             told,
             "connection `lake`: extra's endpoint_url is no URL: \"here\""
+        );
+    }
+
+    #[test]
+    fn a_bucket_answers_under_its_name_in_the_path_or_in_the_host() {
+        let url = |endpoint, is_virtual| bucket_url("b", endpoint, is_virtual, "eu-north-1");
+        assert_eq!(url(None, false), "https://s3.eu-north-1.amazonaws.com/b");
+        assert_eq!(url(None, true), "https://b.s3.eu-north-1.amazonaws.com");
+        assert_eq!(
+            url(Some("http://127.0.0.1:9/"), false),
+            "http://127.0.0.1:9/b"
+        );
+        assert_eq!(
+            url(Some("https://minio.example"), true),
+            "https://b.minio.example"
         );
     }
 }

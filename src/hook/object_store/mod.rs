@@ -10,6 +10,7 @@ mod aws;
 mod aws_profile;
 mod azure;
 mod bucket;
+mod bucket_tags;
 mod failure;
 mod fields;
 mod gcs;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, RetryConfig};
+use serde_json::Value;
 
 pub use self::bucket::{Bucket, BucketError, Operation, copy_between, run};
 pub use self::failure::{FailureKind, StoreFailure, failure};
@@ -100,7 +102,7 @@ pub async fn open_bucket(
     environment: &Environment,
 ) -> Result<Arc<dyn Bucket>, StoreError> {
     Ok(match location.scheme {
-        Scheme::S3 => Arc::new(aws::open(location, connection, environment).await?),
+        Scheme::S3 => Arc::new(aws::open(location, connection, environment).await?.store),
         Scheme::Gcs => Arc::new(gcs::open(location, connection, environment).await?),
         Scheme::Azure => Arc::new(azure::open(location, connection, environment).await?),
         Scheme::File | Scheme::Http => {
@@ -110,6 +112,21 @@ pub async fn open_bucket(
             });
         }
     })
+}
+
+/// The tags of an S3 bucket: `{"tags": [{"Key", "Value"}, ...]}`, or `{"refused": {"code", "message"}}` in S3's own words.
+///
+/// # Errors
+/// The bucket can't be opened, or S3 can't be asked.
+pub async fn bucket_tags(
+    location: &Location,
+    connection: Option<&Connection>,
+    environment: &Environment,
+) -> Result<Value, String> {
+    let bucket = aws::open(location, connection, environment)
+        .await
+        .map_err(|error| error.to_string())?;
+    bucket_tags::tags(&bucket).await
 }
 
 /// A request that failed for a passing reason is sent again about as often as the Python clients do.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.providers.common.ai.operators.llm import LLMOperator
 from airflow.providers.common.ai.operators.llm_branch import DecisionPolicy, LLMBranchOperator
 from airflow.providers.common.ai.operators.llm_sql import LLMSQLQueryOperator
@@ -56,6 +57,17 @@ with DAG(dag_id="approvals_timed_out", schedule=None):
             on_approval_timeout=answer,
             **common,
         )
+
+with DAG(dag_id="approvals_reviewed", schedule=None):
+    AgentOperator(
+        task_id="ask",
+        model_id="openai-chat:poet",
+        system_prompt="You are a poet.",
+        prompt="Write to the Aurora.",
+        enable_hitl_review=True,
+        hitl_poll_interval=0.5,
+        **common,
+    )
 
 with DAG(dag_id="approvals_branch", schedule=None):
     LLMBranchOperator(

@@ -105,6 +105,19 @@ fn a_branch_a_tag_and_a_path_are_chosen() {
 }
 
 #[test]
+fn a_repository_that_would_fill_the_disk_is_refused() {
+    let program = Program::new();
+    for (branch, reason) in [
+        ("unpacks", "at most 20000 files and 268435456 bytes"),
+        ("files", "at most 20000 files and 268435456 bytes"),
+        ("sends", "it is larger than 104857600 bytes"),
+    ] {
+        let said = refused(&program, None, &https(&format!("open/skills.git#{branch}")));
+        assert!(said.contains(reason), "{branch}: {said}");
+    }
+}
+
+#[test]
 fn a_token_is_used_and_stands_nowhere_while_the_command_runs() {
     let program = Program::new();
     // The clone, this process's own and its parent's arguments and environment, all temporary files.

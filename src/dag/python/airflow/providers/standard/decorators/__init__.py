@@ -126,7 +126,7 @@ class DecoratedSensorOperator(PythonSensor):
 
 
 class _StubOperator(DecoratedOperator):
-    _updraft_reason = "it stands for a task of another language"
+    _updraft_kind = "stub"
     custom_operator_name = "@task.stub"
 
 

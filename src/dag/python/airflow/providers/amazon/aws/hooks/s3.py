@@ -459,10 +459,24 @@ class S3Hook(BaseHook):
         self._bucket(bucket).delete(keys)
         self.log.info("Deleted: %s", keys)
 
+    def get_bucket_tagging(self, bucket_name: str | None = None) -> list[dict[str, str]] | None:
+        """Give the tags of a bucket.
+
+        :param bucket_name: The bucket, unless the connection names it.
+        """
+        answer = self._bucket(self._name(bucket_name)).tags()
+        refused = answer.get("refused")
+        if refused:
+            error = ClientError(refused["code"], refused["message"], "GetBucketTagging")
+            self.log.error(error)
+            raise error
+        self.log.info("S3 Bucket Tag Info: %s", answer["tags"])
+        return answer["tags"]
+
     get_conn = get_bucket = get_session = not_here("hands out an object of boto3")
     resource = transfer_config = property(get_conn)
     create_bucket = delete_bucket = not_here("makes or removes whole buckets")
-    get_bucket_tagging = put_bucket_tagging = delete_bucket_tagging = not_here("works on a bucket's tags")
+    put_bucket_tagging = delete_bucket_tagging = not_here("changes a bucket's tags")
     load_file = load_file_obj = not_here("reads local files, which Dag code can't here")
     download_file = sync_to_local_dir = not_here("writes local files, which Dag code can't here")
     generate_presigned_url = not_here("signs addresses for others")
