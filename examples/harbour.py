@@ -17,6 +17,9 @@ def harbour():
     @task.stub(queue="agents")
     def invoice(berths: list): ...
 
+    @task.stub(queue="agents", retries=1)
+    def survey(basin: str): ...
+
     AgentOperator(
         task_id="pilot",
         queue="agents",
@@ -24,6 +27,7 @@ def harbour():
         prompt="When can the Aurora come in on day 12?",
         toolsets=["tides"],
     )
+    survey("North")
     invoice(berth.expand(ship=["Aurora", "Borealis"]))
 
 

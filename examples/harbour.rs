@@ -8,9 +8,10 @@
 use std::process::ExitCode;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use updraft::sdk::{App, TaskContext, TaskError, ToolDefinition, ToolError, Toolset};
+use updraft::sdk::{Agent, App, TaskContext, TaskError, Tool, ToolDefinition, ToolError, Toolset};
 
 /// What the stub `berth(ship, nights)` is called with.
 #[derive(Deserialize)]
@@ -54,6 +55,45 @@ struct Berths {
 async fn invoice(_: TaskContext, Berths { berths }: Berths) -> Result<u64, TaskError> {
     let prices = berths.iter().filter_map(|berth| berth["price"].as_u64());
     Ok(prices.sum())
+}
+
+/// What the stub `survey(basin)` is called with.
+#[derive(Deserialize)]
+struct Survey {
+    basin: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Mark {
+    /// The number on the buoy.
+    number: u32,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct Soundings {
+    /// Metres at each mark.
+    depths: Vec<u32>,
+}
+
+/// An agent of its own, with a typed tool and a typed answer. What it has found out is not asked for again when the task is
+/// retried: the line breaks at the third mark on the first try.
+async fn survey(context: TaskContext, Survey { basin }: Survey) -> Result<Soundings, TaskError> {
+    let model = context.model("pydanticai_default", None).await?;
+    let is_first_try = context.try_number() == 1;
+    let sound = move |mark: Mark| async move {
+        if mark.number == 3 && is_first_try {
+            return Err(ToolError::Fatal("the line broke".to_owned()));
+        }
+        Ok(10 + mark.number)
+    };
+    let agent = Agent::builder("surveyor", model)
+        .instructions("Sound the basin at each of its three marks.")
+        .tool(Tool::new("sound", "Measures the depth at a mark.", sound))
+        .output::<Soundings>()
+        .build();
+    let prompt = format!("Survey the basin {basin}.");
+    let answer = agent.run_durably(&context, &prompt).await?;
+    Ok(answer.output)
 }
 
 /// `toolsets=["tides"]`: when the water is high.
@@ -106,6 +146,7 @@ fn main() -> ExitCode {
     App::new()
         .task("harbour", "berth", berth)
         .task("harbour", "invoice", invoice)
+        .task("harbour", "survey", survey)
         .toolset("tides", tides)
         .main()
 }

@@ -175,7 +175,7 @@ pub enum TaskKind {
     /// Does nothing: `EmptyOperator`.
     Empty,
     /// Stands for a task of another language: `@task.stub`.
-    Stub(StubTask),
+    Stub(Box<StubTask>),
     /// Can't run natively. `reason` is a sentence without operator, module or place.
     Unsupported {
         reason: String,

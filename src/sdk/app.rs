@@ -103,9 +103,9 @@ mod tests {
         let stay: Stay = read(json!({"ship": "Aurora"})).unwrap();
         assert_eq!(stay.ship, "Aurora");
         let error = read::<Stay>(json!({"ship": 7})).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the task's arguments: invalid type: integer `7`, expected a string"
+        assert!(
+            error.starts_with("the task's arguments: invalid type: "),
+            "{error}"
         );
         let error = read::<Stay>(json!({})).unwrap_err().to_string();
         assert!(error.contains("missing field `ship`"), "{error}");

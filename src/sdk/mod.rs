@@ -44,10 +44,21 @@
 //!
 //! `examples/harbour.rs` is the whole of it, with a Dag beside it.
 
+//! Agents ([`Agent`]) run in such a task, and in a program that has nothing of Airflow but connections in its environment
+//! ([`Environment`]).
+
+mod agent;
 mod app;
+mod environment;
+mod team;
+mod tool;
 
+pub use agent::{Agent, AgentBuilder, Answer, RunError};
 pub use app::App;
+pub use environment::Environment;
+pub use tool::Tool;
 
-pub use crate::agent::{ToolDefinition, ToolError, Toolset};
+pub use crate::agent::{Model, Retries, ToolDefinition, ToolError, Toolset, UsageLimits};
 pub use crate::airflow::connection::Connection;
+pub use crate::hook::ConnectionSource;
 pub use crate::task::rust::{TaskContext, TaskError};

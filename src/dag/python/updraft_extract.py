@@ -266,13 +266,13 @@ def _stub(settings):
         "dag_id": settings._task.dag.dag_id,
         "name": settings.python_callable.__name__,
         "parameters": [parameter.name for parameter in parameters],
-        "defaults": {p.name: _plain(p) for p in parameters if p.default is not p.empty},
+        "defaults": {p.name: _plain_default(p) for p in parameters if p.default is not p.empty},
         "op_args": argument(settings.op_args),
         "op_kwargs": argument(settings.op_kwargs),
     }
 
 
-def _plain(parameter):
+def _plain_default(parameter):
     import json
 
     try:

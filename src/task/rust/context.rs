@@ -14,9 +14,12 @@ use crate::agent::durable::DurableJournal;
 use crate::airflow::connection::Connection;
 use crate::airflow::supervisor::{ErrorKind, TaskReply, TaskRequest};
 use crate::airflow::xcom::check_wire;
+use crate::hook::ConnectionSource;
+use crate::secrets::Masker;
 use crate::task::agent_model;
 use crate::task::attempt::{Attempt, Rendered};
 use crate::task::services::RETURN_VALUE;
+use crate::task::toolsets::Connections;
 use crate::task::xcom_push::push_one;
 
 /// One try of one task instance.
@@ -66,8 +69,8 @@ impl TaskContext {
 
     /// 1 for the first try.
     #[must_use]
-    pub fn try_number(&self) -> u64 {
-        u64::try_from(self.attempt.services.ti.try_number).unwrap_or(1)
+    pub fn try_number(&self) -> u32 {
+        self.attempt.services.ti.try_number
     }
 
     /// `logical_date` as ISO 8601; `None` for a run that has none.
@@ -242,13 +245,14 @@ impl TaskContext {
         Ok(Arc::clone(journal))
     }
 
-    /// Takes the secrets out of a text.
-    pub(crate) fn masked(&self, text: &str) -> String {
-        self.attempt
-            .services
-            .resolver
-            .masker()
-            .mask_str(text)
-            .into_owned()
+    /// Knows the secrets that the task has come across.
+    pub(crate) fn masker(&self) -> &Masker {
+        self.attempt.services.resolver.masker()
+    }
+
+    /// Connections for toolsets of [`crate::toolset`] and hooks.
+    #[must_use]
+    pub fn connections(&self) -> Arc<dyn ConnectionSource> {
+        Arc::new(Connections(self.attempt.services.resolver.clone()))
     }
 }
