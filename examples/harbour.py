@@ -5,6 +5,8 @@ On Airflow's server this is a Dag like any other. On the worker, the program of 
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow.providers.common.ai.operators.agent import AgentOperator
 from airflow.sdk import dag, task
 
@@ -17,7 +19,7 @@ def harbour():
     @task.stub(queue="agents")
     def invoice(berths: list): ...
 
-    @task.stub(queue="agents", retries=1)
+    @task.stub(queue="agents", retries=1, retry_delay=timedelta(seconds=1))
     def survey(basin: str): ...
 
     AgentOperator(

@@ -114,6 +114,7 @@ if [ "$part" != rust ]; then
     if [ -z "${UPDRAFT_BIN:-}" ]; then
         # Built as the tests are: with other features every dependency would be built a second time.
         cargo test --quiet --no-run --test it
+        cargo build --quiet --examples
         UPDRAFT_BIN=$target/debug/updraft
     fi
     export UPDRAFT_BIN

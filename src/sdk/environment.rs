@@ -11,6 +11,7 @@ use crate::model::resolve::{ModelChoice, resolve};
 use crate::secrets::{Masker, SearchPath};
 use crate::task::rust::TaskError;
 use crate::task::toolsets::Connections;
+use crate::toolset::sql::Mask;
 
 /// What `AIRFLOW_CONN_*`, `AIRFLOW_VAR_*` and the secrets backend of the configuration (`AIRFLOW__*`, `airflow.cfg`) give.
 ///
@@ -58,6 +59,13 @@ impl Environment {
             fallback_conn_ids: None,
         };
         Ok(resolve(choice, &self.resolver, self.config.environment()).await?)
+    }
+
+    /// Takes the secrets that have been come across out of a text: what toolsets want.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let masker = self.resolver.masker().clone();
+        Arc::new(move |text| masker.mask_str(text).into_owned())
     }
 
     /// Connections for toolsets of [`crate::toolset`].

@@ -107,6 +107,9 @@ def server_dags(scratch: Path) -> Path:
     shutil.copytree(ROOT / "dags", folder)
     shutil.copytree(HERE / "dags", folder, dirs_exist_ok=True)
     provider_examples.copy_to(folder / "provider")
+    # Its tasks are for the program of the example alone.
+    harbour = (ROOT / "examples" / "harbour.py").read_text()
+    (folder / "harbour.py").write_text(harbour.replace('queue="agents"', 'queue="rust"'))
     # Beside the Dag folders of server and worker alike, as in the repository.
     shutil.copytree(ROOT / "skills", scratch / "skills")
     return folder

@@ -5,13 +5,19 @@ use std::process::Command;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use wiremock::matchers::{body_partial_json, method};
+use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::local_run::{repository, task};
 
-/// The example's program, which cargo builds with the tests.
-fn harbour() -> Command {
+/// A program of `examples/`, which cargo builds with the tests.
+fn example(name: &str) -> Command {
     let updraft = PathBuf::from(env!("CARGO_BIN_EXE_updraft"));
-    let mut command = Command::new(updraft.with_file_name("examples/harbour"));
+    Command::new(updraft.with_file_name("examples").join(name))
+}
+
+fn harbour() -> Command {
+    let mut command = example("harbour");
     command.env("AIRFLOW_HOME", "/nonexistent/airflow");
     command
 }
@@ -93,4 +99,66 @@ fn check_knows_what_the_program_has() {
             "it stands for a task of another language, and this build of Updraft has no Rust function for it"
         )
     )));
+}
+
+#[tokio::test]
+async fn an_agent_runs_in_a_plain_program_with_connections_in_its_environment() {
+    let server = MockServer::start().await;
+    let call = |name: &str, arguments: Value| {
+        let call = json!({
+            "id": "c", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}
+        });
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        ResponseTemplate::new(200).set_body_json(json!({
+            "id": "r", "object": "chat.completion", "created": 1, "model": "shopkeeper",
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }))
+    };
+    let sql = "SELECT count(*) FROM customers";
+    let found = json!({"answer": "Sixteen customers.", "sql": sql});
+    let asked = |messages: Value| {
+        Mock::given(method("POST")).and(body_partial_json(json!({"messages": messages})))
+    };
+    let query = call("query", json!({ "sql": sql }));
+    let prompt = json!([{"role": "system"}, {"role": "user", "content": "How many?"}]);
+    asked(prompt.clone())
+        .respond_with(query)
+        .up_to_n_times(1)
+        .mount(&server)
+        .await;
+    asked(prompt)
+        .respond_with(call("final_result", found))
+        .mount(&server)
+        .await;
+    let llm = json!({
+        "conn_type": "pydanticai", "password": "sk-made-up", "host": format!("{}/v1", server.uri()),
+        "extra": {"model": "openai-chat:shopkeeper"},
+    });
+    let shop = json!({"conn_type": "sqlite", "host": "dags/data/shop.db"});
+    let mut program = example("ask_shop");
+    program
+        .arg("How many?")
+        .current_dir(repository())
+        .env("AIRFLOW_HOME", "/nonexistent/airflow")
+        .env("AIRFLOW_CONN_LLM", llm.to_string())
+        .env("AIRFLOW_CONN_SHOP", shop.to_string());
+    let output = tokio::task::spawn_blocking(move || program.output()).await;
+    let output = output.unwrap().expect("the example, built by `cargo test`");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("Sixteen customers.\n\n{sql}\n"),
+        "{stderr}"
+    );
+    let last = server.received_requests().await.unwrap().pop().unwrap();
+    let last: Value = last.body_json().unwrap();
+    let result = last["messages"].as_array().unwrap().last().unwrap();
+    assert!(
+        result["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("{\"columns\""),
+        "{result}"
+    );
 }

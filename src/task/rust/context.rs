@@ -21,6 +21,7 @@ use crate::task::attempt::{Attempt, Rendered};
 use crate::task::services::RETURN_VALUE;
 use crate::task::toolsets::Connections;
 use crate::task::xcom_push::push_one;
+use crate::toolset::sql::Mask;
 
 /// One try of one task instance.
 #[derive(Clone)]
@@ -248,6 +249,13 @@ impl TaskContext {
     /// Knows the secrets that the task has come across.
     pub(crate) fn masker(&self) -> &Masker {
         self.attempt.services.resolver.masker()
+    }
+
+    /// Takes the secrets that the task has come across out of a text: what toolsets want.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let masker = self.masker().clone();
+        Arc::new(move |text| masker.mask_str(text).into_owned())
     }
 
     /// Connections for toolsets of [`crate::toolset`] and hooks.

@@ -39,6 +39,7 @@ class Worker:
         arguments: Sequence[str] = (),
         without: Sequence[str] = (),
         kind: str | None = None,
+        program: str | None = None,
     ) -> None:
         self.airflow = airflow
         self.name = name
@@ -69,7 +70,7 @@ class Worker:
             command = [str(Path(sys.executable).parent / "airflow"), "edge", "worker"]
             command += ["-q", queue, "-c", str(concurrency), "-H", name]
         else:
-            command = [updraft_binary(), "worker", "--queues", queue]
+            command = [program or updraft_binary(), "worker", "--queues", queue]
             command += ["--concurrency", str(concurrency), *arguments]
             if "--worker-name" not in arguments:
                 command += ["--worker-name", name]

@@ -1,7 +1,7 @@
 """Messages between an agent and a model."""
 
 from updraft_lazy import lazy_names
-from updraft_record import REQUIRED, Fresh, Record
+from updraft_record import REQUIRED, Record
 
 # What has no stand-in imports, and says so when it is needed.
 __getattr__, _ = lazy_names(__name__, {}, fallback=True)
