@@ -28,6 +28,7 @@ mod object_stores;
 mod parity;
 mod python_toolsets;
 mod recordings;
+mod retry_policies;
 mod rust_tasks;
 mod secrets_backends;
 mod servers;

@@ -138,7 +138,7 @@ def _dag_code(settings, cls):
     from airflow.sdk.bases.operator import BaseOperator
 
     names = [name for name in _CALLBACKS if getattr(settings, name)]
-    if settings.retry_policy is not None and not hasattr(settings.retry_policy, "_updraft_asks_a_model"):
+    if settings.retry_policy is not None:
         names.append("retry_policy")
     for name in ("pre_execute", "post_execute"):
         hook = (
@@ -152,8 +152,6 @@ def _dag_code(settings, cls):
 def _ignored(settings):
     """Settings that a Python worker would act on, and that nobody acts on here."""
     ignored = []
-    if settings.retry_policy is not None and hasattr(settings.retry_policy, "_updraft_asks_a_model"):
-        ignored.append(f"retry_policy={type(settings.retry_policy).__name__}")
     if settings.email and (settings.email_on_failure or settings.email_on_retry):
         ignored.append("email")
     return ignored

@@ -25,8 +25,26 @@ def operate(handle, operation, payload):
         _specs[handle] = updraft_values.kept(handle).spec(**payload)
     spec = _specs.get(handle)
     if spec is None:
-        spec = _specs[handle] = _Spec(updraft_values.kept(handle))
+        wanted = updraft_values.kept(handle)
+        spec = _specs[handle] = wanted.spec() if isinstance(wanted, DescribedChoice) else _Spec(wanted)
     return spec.describe() if operation == "describe" else spec.validate(**payload)
+
+
+class DescribedChoice:
+    """In place of an `output_type`: one of these names, each of which the model is told the meaning of."""
+
+    def __init__(self, options):
+        self._options = options
+
+    def spec(self):
+        """The choice as a model is told of it."""
+        from typing import Literal
+
+        spec = _Spec(Literal[tuple(self._options)])
+        options = [{"const": name, "description": text} for name, text in self._options.items()]
+        for wrapped in (spec.reader.schema, spec.tool_data[0]["schema"]):
+            wrapped["properties"]["response"] = {"anyOf": options, "type": "string"}
+        return spec
 
 
 class BranchChoice:

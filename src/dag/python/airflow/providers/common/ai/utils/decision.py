@@ -10,5 +10,23 @@ class ModelConfidence(Record):
 
     @classmethod
     def from_result(cls, result):
-        """Needs an answer of a model that this worker's interpreter does not have."""
-        raise RuntimeError("ModelConfidence.from_result is not available in the Dag interpreter")
+        """What the last answer of a run says of it; nothing for a model that says nothing."""
+        from math import isfinite
+
+        response = result.response
+        details = response.provider_details or {}
+        confidence = details.get("confidence")
+        probabilities = details.get("probabilities")
+        return cls(
+            model=response.model_name,
+            confidence={
+                name: float(value)
+                for name, value in (confidence.items() if isinstance(confidence, dict) else ())
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            },
+            probabilities={
+                name: dict(value)
+                for name, value in (probabilities.items() if isinstance(probabilities, dict) else ())
+                if isinstance(value, dict)
+            },
+        )
