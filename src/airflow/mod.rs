@@ -8,6 +8,7 @@ pub mod config;
 pub mod connection;
 pub mod edge;
 pub mod error_chain;
+pub mod executable_bundle;
 pub mod execution;
 pub mod frame;
 pub mod python_text;

@@ -45,13 +45,13 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct FileReport {
-    file: String,
+pub(super) struct FileReport {
+    pub(super) file: String,
     /// Why the file can't be loaded.
-    error: Option<String>,
+    pub(super) error: Option<String>,
     /// Imported modules that are not there: whatever needs them fails when it is run.
-    unavailable_modules: Vec<String>,
-    dags: Vec<DagReport>,
+    pub(super) unavailable_modules: Vec<String>,
+    pub(super) dags: Vec<DagReport>,
 }
 
 impl FileReport {
@@ -64,30 +64,30 @@ impl FileReport {
 }
 
 #[derive(Debug, Serialize)]
-struct DagReport {
-    dag_id: String,
-    tasks: Vec<TaskReport>,
+pub(super) struct DagReport {
+    pub(super) dag_id: String,
+    pub(super) tasks: Vec<TaskReport>,
 }
 
 #[derive(Debug, Serialize)]
-struct TaskReport {
-    task_id: String,
-    operator: String,
-    module: String,
+pub(super) struct TaskReport {
+    pub(super) task_id: String,
+    pub(super) operator: String,
+    pub(super) module: String,
     /// `file:line`.
-    location: String,
-    queue: Option<String>,
-    mapped: bool,
-    native: bool,
+    pub(super) location: String,
+    pub(super) queue: Option<String>,
+    pub(super) mapped: bool,
+    pub(super) native: bool,
     /// Why it does not run natively.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
     /// Settings that only a Python worker acts on.
-    ignored: Vec<String>,
-    connections: Vec<ConnectionReport>,
+    pub(super) ignored: Vec<String>,
+    pub(super) connections: Vec<ConnectionReport>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct ConnectionReport {
+pub(super) struct ConnectionReport {
     /// As written: it may be a template.
     conn_id: String,
     /// Which argument it stands in.
@@ -99,33 +99,7 @@ struct ConnectionReport {
 
 /// Checks the files.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the asynchronous runtime could not be started")?;
-    let config = Arc::new(Config::from_env());
-    let masker = Masker::from_config(&config)?;
-    // Here it may differ from the worker's, and Dag files rarely ask for anything while they are read.
-    let search_path = SearchPath::from_config(&config).unwrap_or_else(|error| {
-        eprintln!("warning: {error}");
-        SearchPath::of_environment(config.environment().clone())
-    });
-    let mut files = Vec::new();
-    for path in dag_files_under(&arguments.path)? {
-        let checked = check_file(&path, &config, &search_path, &masker, runtime.handle());
-        files.push(checked.unwrap_or_else(|error| FileReport {
-            file: path.display().to_string(),
-            error: Some(format!("{error:#}")),
-            unavailable_modules: Vec::new(),
-            dags: Vec::new(),
-        }));
-    }
-    runtime.shutdown_background();
-    anyhow::ensure!(
-        !files.is_empty(),
-        "there is no Dag file under {}",
-        arguments.path.display()
-    );
+    let files = check_files(&arguments.path, &Arc::new(Config::from_env()))?;
     let hindered = |task: &TaskReport| {
         !task.native && arguments.queue.is_some() && task.queue == arguments.queue
     };
@@ -150,6 +124,40 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Reads a Dag file, or those of a folder, and says of each what runs natively.
+///
+/// # Errors
+/// There is no Dag file, or the worker's configuration can't be read. A file that can't be loaded is a report.
+pub(super) fn check_files(path: &Path, config: &Arc<Config>) -> anyhow::Result<Vec<FileReport>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    let masker = Masker::from_config(config)?;
+    // Here it may differ from the worker's, and Dag files rarely ask for anything while they are read.
+    let search_path = SearchPath::from_config(config).unwrap_or_else(|error| {
+        eprintln!("warning: {error}");
+        SearchPath::of_environment(config.environment().clone())
+    });
+    let mut files = Vec::new();
+    for file in dag_files_under(path)? {
+        let checked = check_file(&file, config, &search_path, &masker, runtime.handle());
+        files.push(checked.unwrap_or_else(|error| FileReport {
+            file: file.display().to_string(),
+            error: Some(format!("{error:#}")),
+            unavailable_modules: Vec::new(),
+            dags: Vec::new(),
+        }));
+    }
+    runtime.shutdown_background();
+    anyhow::ensure!(
+        !files.is_empty(),
+        "there is no Dag file under {}",
+        path.display()
+    );
+    Ok(files)
 }
 
 /// The Dag files of a folder are those that Airflow's safe mode takes for some: they mention a Dag and Airflow. A file

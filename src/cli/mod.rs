@@ -23,6 +23,7 @@ macro_rules! outln {
 mod check;
 mod dag_files;
 mod mcp;
+mod pack;
 mod run;
 mod skills;
 mod sql;
@@ -60,6 +61,7 @@ enum Command {
     Sql(sql::Arguments),
     Skills(skills::Arguments),
     Mcp(mcp::Arguments),
+    Pack(pack::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Sql(arguments)), ..) => sql::run(arguments),
         (Some(Command::Skills(arguments)), ..) => skills::run(arguments),
         (Some(Command::Mcp(arguments)), ..) => mcp::run(arguments),
+        (Some(Command::Pack(arguments)), ..) => pack::run(arguments),
         (Some(Command::Worker(arguments)), ..) => worker::run(arguments),
         (None, ..) => {
             eprint!("{}", Arguments::command().render_help());

@@ -72,6 +72,7 @@ pub struct SupervisorClient {
     carrier: OnceLock<BTreeMap<String, String>>,
     /// Cancelled when the supervisor is gone.
     gone: CancellationToken,
+    patience: Duration,
 }
 
 impl SupervisorClient {
@@ -128,6 +129,7 @@ impl SupervisorClient {
                 next_id: AtomicI64::new(1),
                 carrier: OnceLock::new(),
                 gone,
+                patience: REQUEST_TIMEOUT,
             },
             details,
         ))
@@ -242,7 +244,7 @@ impl ControlPlane for SupervisorClient {
         carrier: Option<&BTreeMap<String, String>>,
     ) -> Answer {
         tokio::time::timeout(
-            REQUEST_TIMEOUT,
+            self.patience,
             self.exchange(&request, carrier.or(self.carrier.get()).cloned()),
         )
         .await
@@ -256,7 +258,7 @@ impl ControlPlane for SupervisorClient {
                 ErrorKind::GenericError,
                 format!(
                     "the supervisor has not answered {kind} within {} s",
-                    REQUEST_TIMEOUT.as_secs()
+                    self.patience.as_secs()
                 ),
             ))
         })
@@ -352,6 +354,24 @@ mod tests {
                 key: "c".to_owned(),
                 value: Some("3".to_owned())
             }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_never_answered_fails_after_a_while() {
+        let never = (2, Value::Null, Value::Null);
+        // Answers nothing before it has read two requests, and gets one.
+        let (mut client, _) = pair(vec![never.clone(), never]).await.unwrap();
+        client.patience = Duration::from_secs(1);
+        let asked = client.handle(TaskRequest::GetVariable {
+            key: "a".to_owned(),
+        });
+        let text = asked.await.unwrap_err().to_string();
+        assert!(
+            ["has not answered", "GetVariable", "within 1 s"]
+                .iter()
+                .all(|part| text.contains(part)),
+            "{text}"
         );
     }
 
