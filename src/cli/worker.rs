@@ -35,10 +35,10 @@ pub struct Arguments {
     /// URL of the Execution API [default: [core] execution_api_server_url, else derived from the Edge API's].
     #[arg(long, value_name = "URL")]
     execution_api_url: Option<String>,
-    /// Version of Airflow to report; the server may take its own only [default: 3.3.2, or AIRFLOW__UPDRAFT__AIRFLOW_VERSION].
+    /// Version of Airflow to report; the server may take its own only [default: AIRFLOW__UPDRAFT__AIRFLOW_VERSION, else the server's, from 3.1 on].
     #[arg(long, value_name = "VERSION")]
     airflow_version: Option<String>,
-    /// Version of the edge3 provider to report [default: 5.1.0, or AIRFLOW__UPDRAFT__EDGE_PROVIDER_VERSION].
+    /// Version of the edge3 provider to report [default: AIRFLOW__UPDRAFT__EDGE_PROVIDER_VERSION, else the server's].
     #[arg(long, value_name = "VERSION")]
     edge_provider_version: Option<String>,
 }
@@ -78,9 +78,17 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .build()
         .context("the worker's threads can't be started")?;
     runtime.block_on(async {
-        let settings =
+        let mut settings =
             Settings::from_config(&config, arguments.worker_name, Some(arguments.queues))?;
         worker_log::start(&config, &settings.masker)?;
+        let name = settings.name.clone();
+        if let Some((python, _)) = &mut settings.runtimes.python {
+            let version = python.probe(&name).await?;
+            tracing::info!(
+                "what does not run natively runs on {} with Airflow {version}",
+                python.program().display()
+            );
+        }
         let (tell, shutdown) = mpsc::unbounded_channel();
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = signal(kind).context("signals can't be received")?;

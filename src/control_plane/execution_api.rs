@@ -1,6 +1,7 @@
-//! Airflow's Task Execution API (version 2026-06-30) over HTTP: the control plane of a task on a worker.
+//! Airflow's Task Execution API over HTTP: the control plane of a task on a worker.
 
 mod routes;
+mod version;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,10 +19,9 @@ use super::retry::RetryPolicy;
 use crate::airflow::error_chain::error_chain;
 use crate::airflow::execution::TiRunContext;
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
-use routes::Call;
+pub use version::ApiVersion;
 
-/// The version of the API that is asked for; an older one would lack the state stores.
-pub const API_VERSION: &str = "2026-06-30";
+use routes::Call;
 
 /// How the Execution API is reached. Shared by all tasks of a worker.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct ExecutionApiSettings {
     pub http: Client,
     /// Base URL, such as `https://airflow.example.com/execution/`.
     pub base: Url,
+    /// The newest version of the API that the server knows.
+    pub version: ApiVersion,
     /// Attempts and waits.
     pub retry: RetryPolicy,
     /// Time limit of one attempt until its answer begins, and of each pause within the answer.
@@ -273,7 +275,7 @@ impl ExecutionApi {
             .http
             .request(call.method.clone(), url)
             .header(AUTHORIZATION, authorization)
-            .header("airflow-api-version", API_VERSION)
+            .header("airflow-api-version", self.settings.version.header())
             .header("correlation-id", uuid::Uuid::now_v7().to_string());
         for (name, value) in carrier.into_iter().flatten() {
             // The task's own words: what can't stand in a header costs the span its parent and nothing else.
@@ -365,7 +367,7 @@ impl ControlPlane for ExecutionApi {
         request: TaskRequest,
         carrier: Option<&BTreeMap<String, String>>,
     ) -> Result<TaskReply, ErrorResponse> {
-        let route = match routes::route(&self.ti_id, request)? {
+        let route = match routes::route(&self.ti_id, request, self.settings.version)? {
             Some(route) => route,
             None => return Ok(TaskReply::Done),
         };

@@ -15,4 +15,4 @@ pub use run::{
     stop_channel,
 };
 pub use task_log::{LogSink, TaskLog};
-pub use task_process::{ConnectError, TaskCommand, TaskProcess};
+pub use task_process::{ConnectError, TaskCommand, TaskProcess, is_withheld};

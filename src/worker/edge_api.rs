@@ -300,6 +300,15 @@ impl EdgeApi {
         }
     }
 
+    /// The release of Airflow that the server says it is, to anybody who asks (`/api/v2/version`). `None` when it does not
+    /// say: that API may be served elsewhere.
+    pub async fn airflow_release(&self) -> Option<String> {
+        let url = self.base.join("../../api/v2/version").ok()?;
+        let request = self.http.get(url).timeout(ATTEMPT);
+        let answer: Value = request.send().await.ok()?.json().await.ok()?;
+        Some(answer.get("version")?.as_str()?.to_owned())
+    }
+
     /// Reports the worker's state and hears what the server wants. One attempt.
     ///
     /// # Errors

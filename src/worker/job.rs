@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
 use super::edge_api::EdgeApi;
 use super::log_file::LogFile;
 use super::log_push::LogPush;
+use super::python::PythonRuntime;
+use super::runtimes::Runtime;
 use super::settings::Settings;
 use crate::airflow::edge::{EdgeJobFetched, ExecuteTask, JobKey, Workload};
 use crate::airflow::supervisor::StartupDetails;
 use crate::control_plane::execution_api::{ApiError, ExecutionApi, Runner};
 use crate::supervisor::heartbeat::keep_alive;
 use crate::supervisor::{
-    FinalState, LogSink, Outcome, StopReason, StopSender, StopSignal, SupervisedTask, TaskLog,
-    TaskProcess, run_task,
+    FinalState, LogSink, Outcome, StopReason, StopSender, StopSignal, SupervisedTask, TaskCommand,
+    TaskLog, TaskProcess, run_task,
 };
 
 /// How often a running task's log is pushed, at most.
@@ -40,20 +42,32 @@ enum JobEnd {
 
 /// Runs a job to its end. Everything that goes wrong is reported; nothing is returned.
 pub async fn run_job(settings: Arc<Settings>, job: EdgeJobFetched, stop: StopSender) {
-    let key = job.key;
-    let end = match Workload::read(job.command) {
+    let EdgeJobFetched { key, command, .. } = job;
+    // Python reads the workload itself.
+    let workload = match settings.runtimes.python {
+        Some(_) => command.clone(),
+        None => Value::Null,
+    };
+    let end = match Workload::read(command) {
         Ok(Workload::ExecuteTask(task)) => {
             tracing::info!(job = %key, "started");
-            run_execute_task(&settings, &key, *task, stop).await
+            run_execute_task(&settings, &key, *task, workload, stop).await
         }
-        Ok(Workload::Unsupported(kind)) => {
-            tracing::error!(
-                job = %key,
-                "the job is a {kind}, which names Python code: Updraft can't run it. Let this worker serve queues of \
-                 its own (--queues), not the default queue"
-            );
-            JobEnd::Failed
-        }
+        Ok(Workload::Unsupported(kind)) => match &settings.runtimes.python {
+            Some((python, _)) => {
+                tracing::info!(job = %key, "started: a {kind}, on Python");
+                announce_running(settings.edge.clone(), key.clone()).await;
+                run_python_workload(&settings, &key, python, &workload, &stop).await
+            }
+            None => {
+                tracing::error!(
+                    job = %key,
+                    "the job is a {kind}, which names Python code: Updraft can't run it. Name a Python with Airflow in \
+                     [updraft] python, or let this worker serve queues of its own (--queues), not the default queue"
+                );
+                JobEnd::Failed
+            }
+        },
         Err(error) => {
             tracing::error!(job = %key, %error, "the job is refused");
             JobEnd::Failed
@@ -73,6 +87,7 @@ async fn run_execute_task(
     settings: &Arc<Settings>,
     key: &JobKey,
     task: ExecuteTask,
+    workload: Value,
     stop: StopSender,
 ) -> JobEnd {
     // "running" is a courtesy to the UI. It must not delay the task, and never arrive after the end.
@@ -82,7 +97,7 @@ async fn run_execute_task(
         announce_running(settings.edge.clone(), key.clone()).await;
     };
     tokio::pin!(announce);
-    let work = supervise(settings, key, task, stop, &begun);
+    let work = supervise(settings, key, task, workload, stop, &begun);
     tokio::pin!(work);
     tokio::select! {
         end = &mut work => {
@@ -107,7 +122,7 @@ async fn announce_running(edge: EdgeApi, key: JobKey) {
 struct NoLog;
 
 impl LogSink for NoLog {
-    fn write(&mut self, record: &serde_json::Map<String, serde_json::Value>) {
+    fn write(&mut self, record: &serde_json::Map<String, Value>) {
         tracing::debug!(event = ?record.get("event"), "task log");
     }
 }
@@ -145,6 +160,7 @@ async fn supervise(
     settings: &Arc<Settings>,
     key: &JobKey,
     task: ExecuteTask,
+    workload: Value,
     stop: StopSender,
     begun: &CancellationToken,
 ) -> JobEnd {
@@ -168,7 +184,29 @@ async fn supervise(
         None => Box::new(NoLog),
     };
     let log = TaskLog::new(sink, settings.masker.fork());
-    let end = run_try(settings, key, task, &log, stop, begun).await;
+    let end = match settings.runtimes.choose(&settings.bundles, &task).await {
+        Ok(Runtime::Native) => {
+            run_try(settings, key, task, &settings.command, &log, stop, begun).await
+        }
+        Ok(Runtime::Executable(program)) => {
+            tracing::info!(job = %key, executable = %program.display(), "runs in an executable bundle");
+            let command = TaskCommand {
+                program,
+                arguments: Vec::new(),
+                environment: settings.command.environment.clone(),
+            };
+            run_try(settings, key, task, &command, &log, stop, begun).await
+        }
+        Ok(Runtime::Python { reason }) => {
+            begun.cancel();
+            run_on_python(settings, key, &reason, &workload, &log, &stop).await
+        }
+        Err(error) => {
+            tracing::error!(job = %key, %error, "not started");
+            log.say("error", &error.to_string(), json!({}));
+            JobEnd::Failed
+        }
+    };
     drop(log);
     pushed.cancel();
     if let Some(pusher) = pusher
@@ -197,13 +235,14 @@ async fn run_try(
     settings: &Arc<Settings>,
     key: &JobKey,
     task: ExecuteTask,
+    command: &TaskCommand,
     log: &TaskLog,
     stop: StopSender,
     begun: &CancellationToken,
 ) -> JobEnd {
     // The process starts while the server is told: it waits for its StartupDetails anyway, and its id is the one that
     // the server compares heartbeats with.
-    let process = match TaskProcess::spawn(&settings.command).await {
+    let process = match TaskProcess::spawn(command).await {
         Ok(process) => process,
         Err(error) => {
             tracing::error!(job = %key, %error, "no task process");
@@ -259,6 +298,69 @@ async fn run_try(
     heart.abort();
     tracing::info!(job = %key, state = outcome.state.as_str(), "ended");
     job_end(&outcome, stop.borrow().as_ref())
+}
+
+/// Airflow's own supervisor sees to everything but the end of the job.
+async fn run_on_python(
+    settings: &Settings,
+    key: &JobKey,
+    reason: &str,
+    workload: &Value,
+    log: &TaskLog,
+    stop: &StopSender,
+) -> JobEnd {
+    let Some((python, _)) = &settings.runtimes.python else {
+        return JobEnd::Failed;
+    };
+    log.say(
+        "info",
+        &format!(
+            "Updraft does not run this task natively: {}. It runs on {}",
+            reason.trim_end_matches('.'),
+            python.program().display()
+        ),
+        json!({}),
+    );
+    let end = match python.run(workload, log, stop.subscribe()).await {
+        Ok(true) => JobEnd::Success,
+        Ok(false) => JobEnd::Failed,
+        Err(error) => {
+            tracing::error!(job = %key, %error, "not started");
+            log.say("error", &error.to_string(), json!({}));
+            JobEnd::Failed
+        }
+    };
+    tracing::info!(job = %key, "ended on Python");
+    end
+}
+
+/// A workload that is no task, such as the callback of a deadline. Its log stays here: the server takes logs of tasks
+/// only.
+async fn run_python_workload(
+    settings: &Settings,
+    key: &JobKey,
+    python: &PythonRuntime,
+    workload: &Value,
+    stop: &StopSender,
+) -> JobEnd {
+    let log_path = workload.get("log_path").and_then(Value::as_str);
+    let file = log_path.and_then(|path| open_log(settings, key, path));
+    let (sink, _temporary): (Box<dyn LogSink>, _) = match file {
+        Some((file, _, temporary)) => (Box::new(file), temporary),
+        None => (Box::new(NoLog), None),
+    };
+    let log = TaskLog::new(sink, settings.masker.fork());
+    match python.run(workload, &log, stop.subscribe()).await {
+        Ok(true) => JobEnd::Success,
+        Ok(false) => {
+            tracing::error!(job = %key, log = log_path, "failed on Python");
+            JobEnd::Failed
+        }
+        Err(error) => {
+            tracing::error!(job = %key, %error, "not started");
+            JobEnd::Failed
+        }
+    }
 }
 
 fn job_end(outcome: &Outcome, stopped: Option<&StopReason>) -> JobEnd {

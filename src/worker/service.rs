@@ -182,11 +182,30 @@ impl Worker {
                         _ = shutdown.recv() => return Ok(false),
                     }
                 }
+                Err(EdgeError::Versions { detail }) if self.adopt_versions(&detail).await => {}
                 Err(error) => return Err(error.into()),
             }
         }
         self.say_registered();
         Ok(true)
+    }
+
+    /// Reports the server's versions from now on, where that helps: `false` when it does not.
+    async fn adopt_versions(&mut self, refusal: &str) -> bool {
+        let release = self.settings.edge.airflow_release().await;
+        let settings = Arc::make_mut(&mut self.settings);
+        if !settings.versions.adopt(refusal, release.as_deref()) {
+            return false;
+        }
+        settings.execution.version = settings.versions.api();
+        tracing::info!(
+            "this worker goes by Airflow {} and edge provider {}, as the server does, and asks for version {} of the \
+             Execution API",
+            settings.versions.airflow(),
+            settings.versions.edge_provider(),
+            settings.execution.version.header()
+        );
+        true
     }
 
     fn say_registered(&self) {
@@ -487,13 +506,10 @@ impl Worker {
         if status == 30 {
             put("status_text", "Healthy but version mismatch".into());
         }
-        put(
-            "airflow_version",
-            self.settings.airflow_version.clone().into(),
-        );
+        put("airflow_version", self.settings.versions.airflow().into());
         put(
             "edge_provider_version",
-            self.settings.edge_provider_version.clone().into(),
+            self.settings.versions.edge_provider().into(),
         );
         put("python_version", "none".into());
         put(

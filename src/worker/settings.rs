@@ -5,8 +5,13 @@ use std::time::Duration;
 use jsonwebtoken::Algorithm;
 use reqwest::Url;
 
+use super::dag_index::DagIndex;
 use super::edge_api::{EdgeApi, Signing};
+use super::executables::Executables;
 use super::log_file::LogFolder;
+use super::python::PythonRuntime;
+use super::runtimes::Runtimes;
+use super::versions::Versions;
 use crate::airflow::bundle::DagBundles;
 use crate::airflow::config::{Config, ConfigError};
 use crate::airflow::url_text::without_userinfo;
@@ -16,10 +21,6 @@ use crate::control_plane::retry::{RetryPolicy, heartbeat_timeout};
 use crate::secrets::{BackendError, Masker, SearchPath};
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
-
-/// Versions that a server of Airflow 3.3.2 with edge3 5.1.0 demands of its workers.
-const AIRFLOW_VERSION: &str = "3.3.2";
-const EDGE_PROVIDER_VERSION: &str = "5.1.0";
 
 /// Everything that stays the same while a worker runs.
 #[derive(Clone)]
@@ -34,10 +35,8 @@ pub struct Settings {
     pub concurrency: u32,
     /// `[edge] team_name`-like hint of multi-team set-ups.
     pub team_name: Option<String>,
-    /// Reported to the server, which may accept its own version only.
-    pub airflow_version: String,
-    /// Reported to the server, which may accept its own version only.
-    pub edge_provider_version: String,
+    /// Reported to the server, which may accept its own only.
+    pub versions: Versions,
     /// The Edge API.
     pub edge: EdgeApi,
     /// The Execution API.
@@ -64,6 +63,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How a task process is started.
     pub command: TaskCommand,
+    /// What runs tasks beside such processes.
+    pub runtimes: Runtimes,
     /// Name of the user that tasks run as.
     pub unixname: String,
 }
@@ -153,13 +154,10 @@ impl Settings {
             Some(url) => url,
             None => api_url.replace("edge_worker/v1/rpcapi", "execution"),
         };
-        let or_default = |key: &str, default: &str| {
-            Ok::<_, ConfigError>(
-                config
-                    .text("updraft", key)?
-                    .unwrap_or_else(|| default.to_owned()),
-            )
-        };
+        let versions = Versions::new(
+            config.text("updraft", "airflow_version")?,
+            config.text("updraft", "edge_provider_version")?,
+        );
         let mut command = TaskCommand::this_program().map_err(SettingsError::Program)?;
         for key in ["logging_level", "namespace_levels"] {
             let value = config.text("logging", key)?.unwrap_or_default();
@@ -167,6 +165,35 @@ impl Settings {
                 .environment
                 .push((format!("AIRFLOW__LOGGING__{}", key.to_uppercase()), value));
         }
+        let edge_base = url("[edge] api_url", api_url)?;
+        let execution_base = url("[core] execution_api_server_url", execution_url)?;
+        let logs = LogFolder {
+            base: config
+                .get_path("logging", "base_log_folder")?
+                .unwrap_or_else(|| config.airflow_home().join("logs")),
+            folder_mode: config.get_mode("logging", "file_task_handler_new_folder_permissions")?,
+            file_mode: config.get_mode("logging", "file_task_handler_new_file_permissions")?,
+        };
+        let runtimes = Runtimes {
+            executables: Executables::new(
+                config
+                    .get_list("updraft", "executables_root")?
+                    .into_iter()
+                    .filter(|folder| !folder.is_empty())
+                    .map(Into::into)
+                    .collect(),
+            ),
+            python: match config.get_path("updraft", "python")? {
+                Some(program) => Some((
+                    PythonRuntime::new(program, execution_base.as_str(), &logs.base),
+                    DagIndex::new(
+                        command.program.clone(),
+                        config.get_seconds("core", "dagbag_import_timeout")?,
+                    ),
+                )),
+                None => None,
+            },
+        };
         let drain = config.get_seconds("edge", "drain_timeout_sec")?;
         let silence = heartbeat_timeout(config)?;
         Ok(Self {
@@ -176,11 +203,17 @@ impl Settings {
             concurrency: u32::try_from(config.get_uint("edge", "worker_concurrency")?)
                 .unwrap_or(u32::MAX),
             team_name: None,
-            airflow_version: or_default("airflow_version", AIRFLOW_VERSION)?,
-            edge_provider_version: or_default("edge_provider_version", EDGE_PROVIDER_VERSION)?,
+            execution: ExecutionApiSettings {
+                http: http.clone(),
+                base: execution_base,
+                version: versions.api(),
+                retry: RetryPolicy::for_execution_api(config)?,
+                timeout,
+            },
+            versions,
             edge: EdgeApi::new(
-                http.clone(),
-                url("[edge] api_url", api_url)?,
+                http,
+                edge_base,
                 signing(config)?,
                 RetryPolicy {
                     attempts: retry_number(config, "api_retries", 10.0)? as u32,
@@ -197,12 +230,6 @@ impl Settings {
                     outage: silence,
                 },
             ),
-            execution: ExecutionApiSettings {
-                http,
-                base: url("[core] execution_api_server_url", execution_url)?,
-                retry: RetryPolicy::for_execution_api(config)?,
-                timeout,
-            },
             poll_interval: config
                 .get_seconds("edge", "job_poll_interval")?
                 .max(Duration::from_millis(50)),
@@ -220,14 +247,7 @@ impl Settings {
             } else {
                 None
             },
-            logs: LogFolder {
-                base: config
-                    .get_path("logging", "base_log_folder")?
-                    .unwrap_or_else(|| config.airflow_home().join("logs")),
-                folder_mode: config
-                    .get_mode("logging", "file_task_handler_new_folder_permissions")?,
-                file_mode: config.get_mode("logging", "file_task_handler_new_file_permissions")?,
-            },
+            logs,
             masker: Masker::from_config(config)?,
             task_heartbeats: HeartbeatLimits {
                 interval: config
@@ -243,6 +263,7 @@ impl Settings {
                 ..Limits::default()
             },
             command,
+            runtimes,
             unixname: unixname(),
         })
     }

@@ -4,7 +4,7 @@ use percent_encoding::utf8_percent_encode;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{Answer as HttpAnswer, ApiError};
+use super::{Answer as HttpAnswer, ApiError, ApiVersion};
 use crate::airflow::supervisor::{ErrorKind, ErrorResponse, TaskReply, TaskRequest};
 use crate::airflow::url_text::SEGMENT;
 
@@ -250,10 +250,20 @@ impl Refusal {
 }
 
 /// The call for a request; `None` when there is nothing to ask the server.
-pub(super) fn route(ti_id: &str, request: TaskRequest) -> Result<Option<Route>, ErrorResponse> {
+///
+/// # Errors
+/// A request that the protocol has and the server, in this version, has not.
+pub(super) fn route(
+    ti_id: &str,
+    request: TaskRequest,
+    version: ApiVersion,
+) -> Result<Option<Route>, ErrorResponse> {
+    if let Some(lacking) = version.lacks(&request) {
+        return Err(lacking);
+    }
     let unaddressable =
         |error: ApiError| ErrorResponse::new(ErrorKind::GenericError, error.to_string());
-    build(ti_id, request)
+    build(ti_id, request, version)
         .map_err(unaddressable)
         .and_then(|routed| match routed {
             Routed::Call(route) => Ok(Some(*route)),
@@ -271,7 +281,7 @@ enum Routed {
     Unhandled,
 }
 
-fn build(ti_id: &str, request: TaskRequest) -> Result<Routed, ApiError> {
+fn build(ti_id: &str, request: TaskRequest, version: ApiVersion) -> Result<Routed, ApiError> {
     let get = || Call::new(Method::GET);
     let put = || Call::new(Method::PUT);
     let delete = || Call::new(Method::DELETE);
@@ -365,6 +375,10 @@ fn build(ti_id: &str, request: TaskRequest) -> Result<Routed, ApiError> {
             .answered(Answer::Done)
             // The try was cleared or retried meanwhile; the heartbeat ends it.
             .accepts(&[410]),
+        // The final state brings it too.
+        TaskRequest::SetRenderedMapIndex { .. } if version < ApiVersion::V2026_04_06 => {
+            return Ok(Routed::Nothing);
+        }
         TaskRequest::SetRenderedMapIndex { rendered_map_index } => {
             own(Method::PATCH, "rendered-map-index")?.body(rendered_map_index.into()).answered(Answer::Done)
         }
@@ -401,18 +415,18 @@ fn build(ti_id: &str, request: TaskRequest) -> Result<Routed, ApiError> {
         | TaskRequest::AwaitInputTask { .. }
         | TaskRequest::TaskState { .. } => {
             let retry = matches!(request, TaskRequest::RetryTask { .. });
-            let mut route = own(Method::PATCH, "state")?.body(state_payload(request)).answered(Answer::Done);
+            let mut route = own(Method::PATCH, "state")?.body(state_payload(request, version)).answered(Answer::Done);
             route.refusal.already = retry;
             route
         }
-        TaskRequest::Other(message) => return other(ti_id, &message),
+        TaskRequest::Other(message) => return other(ti_id, &message, version),
     };
     Ok(Routed::Call(Box::new(route)))
 }
 
 /// The payload of `PATCH /task-instances/{id}/state`. Optional fields are left out, never null: a null
 /// `rendered_map_index` would erase the label, and null collections are refused.
-fn state_payload(request: TaskRequest) -> Value {
+fn state_payload(request: TaskRequest, version: ApiVersion) -> Value {
     let state = match &request {
         TaskRequest::SucceedTask { .. } => "success",
         TaskRequest::RetryTask { .. } => "up_for_retry",
@@ -427,6 +441,7 @@ fn state_payload(request: TaskRequest) -> Value {
     };
     payload.shift_remove("type");
     payload.retain(|_, value| !value.is_null());
+    version.fit_state(&mut payload);
     if !state.is_empty() {
         payload.insert("state".into(), state.into());
     } else if !payload.contains_key("end_date") {
@@ -441,7 +456,11 @@ fn state_payload(request: TaskRequest) -> Value {
 }
 
 /// The requests that have no variant of their own.
-fn other(ti_id: &str, message: &Map<String, Value>) -> Result<Routed, ApiError> {
+fn other(
+    ti_id: &str,
+    message: &Map<String, Value>,
+    version: ApiVersion,
+) -> Result<Routed, ApiError> {
     let field = |name: &str| message.get(name).unwrap_or(&Value::Null);
     let word = |name: &str| {
         message
@@ -511,12 +530,18 @@ fn other(ti_id: &str, message: &Map<String, Value>) -> Result<Routed, ApiError> 
         "GetDagRun" => get()
             .path(&["dag-runs", word("dag_id"), word("run_id")])?
             .answered(Answer::Tagged("DagRunResult")),
-        "GetPreviousDagRun" => get()
-            .path(&["dag-runs", "previous"])?
-            .query("dag_id", word("dag_id"))
-            .query("logical_date", word("logical_date"))
-            .field("state", field("state"))
-            .answered(Answer::Wrapped("PreviousDagRunResult", "dag_run")),
+        "GetPreviousDagRun" => {
+            let call = if version < ApiVersion::V2026_04_06 {
+                get().path(&["dag-runs", word("dag_id"), "previous"])?
+            } else {
+                get()
+                    .path(&["dag-runs", "previous"])?
+                    .query("dag_id", word("dag_id"))
+            };
+            call.query("logical_date", word("logical_date"))
+                .field("state", field("state"))
+                .answered(Answer::Wrapped("PreviousDagRunResult", "dag_run"))
+        }
         "GetPreviousTI" => get()
             .path(&[
                 "task-instances",

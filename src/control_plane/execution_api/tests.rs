@@ -27,6 +27,7 @@ fn api_at(uri: &str) -> ExecutionApi {
     let settings = ExecutionApiSettings {
         http: Client::new(),
         base: Url::parse(&format!("{uri}/execution/")).unwrap(),
+        version: ApiVersion::default(),
         retry,
         timeout: Duration::from_secs(2),
     };
@@ -504,4 +505,68 @@ async fn a_server_that_is_away_is_waited_for_beyond_the_attempts_but_a_broken_on
     patient.settings.retry.outage = Duration::from_secs(60);
     assert!(patient.handle(connection()).await.is_err());
     assert_eq!(server.received_requests().await.unwrap().len(), 3);
+}
+
+/// What a server of an older version is asked, and what the task hears.
+async fn exchange_with(
+    version: ApiVersion,
+    body: Value,
+) -> (Vec<Request>, Result<TaskReply, ErrorResponse>) {
+    let server = server().await;
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(200).set_body_json(Value::Null))
+        .mount(&server)
+        .await;
+    let mut api = api(&server);
+    api.settings.version = version;
+    let reply = api.handle(request(body)).await;
+    (server.received_requests().await.unwrap(), reply)
+}
+
+#[tokio::test]
+async fn what_an_older_server_lacks_is_said_without_asking_it() {
+    for (version, body, said) in [
+        (
+            ApiVersion::V2026_04_06,
+            json!({"type": "GetTaskStateStore", "ti_id": TI, "key": "k"}),
+            "the task state store came with Airflow 3.3, and this server is of Airflow 3.2",
+        ),
+        (
+            ApiVersion::V2025_11_05,
+            json!({"type": "AwaitInputTask", "next_method": "execute_complete", "next_kwargs": {}}),
+            "waiting for a person's answer came with Airflow 3.3, and this server is of Airflow 3.1",
+        ),
+        (
+            ApiVersion::V2025_11_05,
+            json!({"type": "GetDag", "dag_id": "d"}),
+            "reading about a Dag came with Airflow 3.2",
+        ),
+    ] {
+        let (requests, reply) = exchange_with(version, body).await;
+        assert!(requests.is_empty());
+        let text = reply.unwrap_err().to_string();
+        assert!(text.contains(said), "{text}");
+    }
+    let body = json!({"type": "GetDag", "dag_id": "d"});
+    let (requests, _) = exchange_with(ApiVersion::V2026_04_06, body).await;
+    assert_eq!(requests.len(), 1);
+}
+
+#[tokio::test]
+async fn an_older_server_is_told_no_more_than_it_can_read() {
+    let retry = json!({"type": "RetryTask", "end_date": WHEN, "retry_delay_seconds": 3.0, "retry_reason": "r"});
+    let (requests, reply) = exchange_with(ApiVersion::V2025_11_05, retry).await;
+    assert_eq!(reply.unwrap(), TaskReply::Done);
+    assert_eq!(
+        requests[0].body_json::<Value>().unwrap(),
+        json!({"end_date": WHEN, "state": "up_for_retry"})
+    );
+    assert_eq!(requests[0].headers["airflow-api-version"], "2025-11-05");
+    let label = json!({"type": "SetRenderedMapIndex", "rendered_map_index": "one"});
+    let (requests, reply) = exchange_with(ApiVersion::V2025_11_05, label).await;
+    assert!(requests.is_empty() && reply.is_ok());
+    let previous =
+        json!({"type": "GetPreviousDagRun", "dag_id": "d", "logical_date": WHEN, "state": null});
+    let (requests, _) = exchange_with(ApiVersion::V2025_11_05, previous).await;
+    assert_eq!(requests[0].url.path(), "/execution/dag-runs/d/previous");
 }

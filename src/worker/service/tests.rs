@@ -1,6 +1,7 @@
 //! A whole worker against a made-up API server that serves both APIs, with fake task processes.
 
 mod faults;
+mod runtimes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
@@ -16,12 +17,12 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use super::*;
 use crate::airflow::bundle::DagBundles;
-use crate::control_plane::execution_api::ExecutionApiSettings;
+use crate::control_plane::execution_api::{ApiVersion, ExecutionApiSettings};
 use crate::control_plane::retry::RetryPolicy;
 use crate::secrets::Masker;
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
-use crate::worker::{EdgeApi, LogFolder, Signing};
+use crate::worker::{EdgeApi, LogFolder, Runtimes, Signing, Versions};
 
 const TI: &str = "0199a0c2-7c1e-7a43-9f0e-6a1f8c2d3e4f";
 const WHEN: &str = "2026-01-02T03:04:05.678901Z";
@@ -65,9 +66,13 @@ impl Respond for Airflow {
         let ok = |body: Value| ResponseTemplate::new(200).set_body_json(body);
         if let Some(rest) = path.strip_prefix("/edge_worker/v1/") {
             if rest.starts_with("worker/") && request.method == "POST" {
-                server
-                    .events
-                    .push(format!("register {}", text(&body["state"])));
+                let versions = &body["sysinfo"];
+                server.events.push(format!(
+                    "register {} of {} and {}",
+                    text(&body["state"]),
+                    text(&versions["airflow_version"]),
+                    text(&versions["edge_provider_version"])
+                ));
                 let answer = json!({"last_update": WHEN, "versions_match": true});
                 let (status, answer) = server.registrations.pop_front().unwrap_or((200, answer));
                 return ResponseTemplate::new(status).set_body_json(answer);
@@ -121,7 +126,14 @@ impl Respond for Airflow {
                 return ok(Value::Null);
             }
         }
+        if path == "/api/v2/version" {
+            return ok(json!({"version": "3.2.2", "git_version": null}));
+        }
         if path.ends_with("/run") {
+            server.events.push(format!(
+                "asks for {}",
+                request.headers["airflow-api-version"].to_str().unwrap()
+            ));
             server.events.push("run".into());
             let context = json!({"dag_run": {"dag_id": "d", "run_id": "r", "run_after": WHEN, "run_type": "manual",
                 "state": "running"}, "max_tries": 2, "start_date": WHEN, "should_retry": server.should_retry});
@@ -251,12 +263,12 @@ impl Setup {
             bundles: DagBundles::default(),
             concurrency: 3,
             team_name: None,
-            airflow_version: "3.3.2".into(),
-            edge_provider_version: "5.1.0".into(),
+            versions: Versions::new(None, None),
             edge: EdgeApi::new(Client::new(), url("/edge_worker/v1/rpcapi"), signing, retry),
             execution: ExecutionApiSettings {
                 http: Client::new(),
                 base: url("/execution/"),
+                version: ApiVersion::default(),
                 retry,
                 timeout: Duration::from_secs(5),
             },
@@ -293,6 +305,7 @@ impl Setup {
                 .to_vec(),
                 environment: vec![("FAKE_TASK".into(), scenario.into())],
             },
+            runtimes: Runtimes::default(),
             unixname: "airflow".into(),
         };
         adapt(&mut settings);
@@ -347,7 +360,7 @@ async fn a_job_is_run_its_log_pushed_and_its_end_reported_in_this_order() {
     .unwrap();
     setup.end().await.unwrap();
     let events = airflow.events();
-    assert_eq!(events[0], "register starting");
+    assert_eq!(events[0], "register starting of 3.3.2 and 5.1.0");
     assert_eq!(events.last().unwrap(), "worker offline");
     assert!(
         position(&events, "run") < position(&events, "ti success"),
@@ -617,7 +630,7 @@ async fn a_worker_that_the_server_has_forgotten_registers_again() {
         server
             .events
             .iter()
-            .filter(|event| *event == "register starting")
+            .filter(|event| event.starts_with("register starting"))
             .count()
             == 2
     };
