@@ -5,10 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use super::descriptors;
+use crate::airflow::config::Config;
+use crate::task::confine::confine;
 use crate::task::process;
 
 /// One thread serves the sockets and the models; a second does what blocks.
 pub fn run(comm: SocketAddr, logs: SocketAddr) -> anyhow::Result<ExitCode> {
+    descriptors::close_inherited();
+    confine(&Config::from_env())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

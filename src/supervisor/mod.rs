@@ -2,11 +2,13 @@
 //! and delivering its final state. Everything here works with any [`ControlPlane`](crate::control_plane::ControlPlane)
 //! and any [`LogSink`]; nothing here knows the Edge API.
 
+pub mod cgroup;
 pub mod heartbeat;
 mod lines;
 mod peer;
 mod run;
 mod serve;
+mod strays;
 mod task_log;
 mod task_process;
 

@@ -207,8 +207,14 @@ pub async fn run_task(task: SupervisedTask) -> Outcome {
 
     let (status, stopped) =
         watch_process(&mut process, &mut server, &mut stop, &shared, &log, limits).await;
+    if let Some(limit) = process.ran_out_of_memory() {
+        let text = format!(
+            "The task used more memory than the {limit} bytes that [updraft] task_memory_max allows, and was killed for it"
+        );
+        log.say("error", &text, json!({}));
+    }
     // Nothing that the task has started outlives it, and nobody keeps its pipes open.
-    process.signal(Signal::SIGKILL);
+    process.clear().await;
 
     let deadline = Instant::now() + limits.cleanup;
     if matches!(stopped, Some(StopReason::ServerTerminated { .. })) {

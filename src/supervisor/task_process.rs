@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
@@ -11,7 +12,9 @@ use nix::unistd::Pid;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
+use super::cgroup::{Cgroups, TaskGroup};
 use super::peer;
+use super::strays::Mark;
 
 /// What to start. The options `--comm` and `--logs` are added to `arguments`.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct TaskCommand {
     pub arguments: Vec<OsString>,
     /// Environment variables set for the task on top of the inherited ones.
     pub environment: Vec<(String, String)>,
+    /// Limits each process by a control group of its own.
+    pub cgroups: Option<Arc<Cgroups>>,
 }
 
 impl TaskCommand {
@@ -34,12 +39,13 @@ impl TaskCommand {
             program: std::env::current_exe()?,
             arguments: Vec::new(),
             environment: Vec::new(),
+            cgroups: None,
         })
     }
 }
 
-/// Variables that a task process must not inherit: with them a task could forge tokens, decrypt every connection or
-/// write to Airflow's database. `_CMD` and `_SECRET` forms go as well.
+/// Variables that a task process must not inherit: with most of them a task could forge tokens, decrypt every connection
+/// or write to Airflow's database. `_CMD` and `_SECRET` forms go as well.
 const WITHHELD: &[&str] = &[
     "AIRFLOW__API_AUTH__JWT_SECRET",
     "AIRFLOW__API_AUTH__JWT_PRIVATE_KEY_PATH",
@@ -52,6 +58,12 @@ const WITHHELD: &[&str] = &[
     "AIRFLOW__DATABASE__SQL_ALCHEMY_ENGINE_ARGS",
     "AIRFLOW__CELERY__BROKER_URL",
     "AIRFLOW__CELERY__RESULT_BACKEND",
+    // What systemd told the worker is not for its tasks.
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_PID",
+    "LISTEN_FDS",
 ];
 
 /// Must a task process do without this environment variable?
@@ -74,6 +86,8 @@ pub struct TaskProcess {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     exit: Option<ExitStatus>,
+    mark: Mark,
+    group: Option<(Arc<Cgroups>, TaskGroup)>,
 }
 
 /// Why a task process could not be started or reached.
@@ -108,6 +122,7 @@ impl TaskProcess {
     pub async fn spawn(command: &TaskCommand) -> Result<Self, ConnectError> {
         let comm = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let logs = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let mark = Mark::new();
         let mut process = Command::new(&command.program);
         process
             .args(&command.arguments)
@@ -119,6 +134,7 @@ impl TaskProcess {
                     .iter()
                     .map(|(name, value)| (name, value)),
             )
+            .envs([mark.variable()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -134,8 +150,20 @@ impl TaskProcess {
             source,
         })?;
         let pid = child.id().unwrap_or_default();
+        // Nothing runs in it yet: it waits to be told what to do.
+        let group = command.cgroups.as_ref().and_then(|cgroups| {
+            let taken = cgroups.take(pid);
+            taken
+                .inspect_err(|error| {
+                    tracing::warn!(pid, "a task runs without limits of memory and CPU: {error}");
+                })
+                .ok()
+                .map(|group| (Arc::clone(cgroups), group))
+        });
         Ok(Self {
             pid,
+            mark,
+            group,
             comm,
             logs,
             stdout: child.stdout.take(),
@@ -191,6 +219,35 @@ impl TaskProcess {
         Ok(status)
     }
 
+    /// The most memory that the task may use, if the kernel has ended it for using more.
+    pub(super) fn ran_out_of_memory(&self) -> Option<u64> {
+        let (cgroups, group) = self.group.as_ref()?;
+        cgroups.ran_out_of_memory(group)
+    }
+
+    /// Kills everything that the task has started, wherever it has gone. For when the process itself has ended.
+    pub(super) async fn clear(&mut self) {
+        self.signal(Signal::SIGKILL);
+        let group = self.group.take();
+        let mark = self.mark.clone();
+        let pid = self.pid;
+        let cleared = tokio::task::spawn_blocking(move || {
+            let strays = mark.kill_all();
+            if strays > 0 {
+                tracing::warn!(pid, "killed {strays} processes that a task had left behind");
+            }
+            if let Some((cgroups, group)) = group {
+                cgroups.clear(&group);
+            }
+        });
+        if let Err(error) = cleared.await {
+            tracing::error!(
+                pid,
+                "what a task has left behind was not looked for: {error}"
+            );
+        }
+    }
+
     /// Sends a signal to every process of the group. A group that is gone is no error.
     pub(super) fn signal(&self, signal: Signal) {
         if let Ok(group) = i32::try_from(self.pid)
@@ -208,6 +265,9 @@ impl Drop for TaskProcess {
         // Once the leader is reaped its id may belong to a stranger, and `run_task` has cleared the group already.
         if self.exit.is_none() {
             self.signal(Signal::SIGKILL);
+        }
+        if let Some((cgroups, group)) = self.group.take() {
+            cgroups.clear(&group);
         }
     }
 }
@@ -255,6 +315,7 @@ mod tests {
             program: "/bin/sleep".into(),
             arguments: vec!["30".into()],
             environment: vec![],
+            cgroups: None,
         };
         // `sleep` refuses the options and ends, or waits: both without connecting.
         let mut process = TaskProcess::spawn(&command).await.unwrap();

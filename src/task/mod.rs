@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `process` | from the first connection to the exit status |
+//! | `confine` | what the process gives up before it begins |
 //! | `comms`, `log` | the two sockets of the supervisor protocol |
 //! | `startup` | the Dag file, its Dag, its task |
 //! | `attempt` | the task with everything it needs, and its rendered arguments |
@@ -24,6 +25,7 @@ pub mod agent_task;
 pub mod arguments;
 pub mod attempt;
 pub mod comms;
+pub mod confine;
 pub mod context;
 mod dag_agent;
 pub mod dag_code;

@@ -120,6 +120,7 @@ impl Run {
             .map(Into::into)
             .to_vec(),
             environment: vec![(SCENARIO.into(), self.scenario.into())],
+            cgroups: None,
         };
         let process = TaskProcess::spawn(&command).await.unwrap();
         let startup = serde_json::from_value(json!({

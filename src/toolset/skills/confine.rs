@@ -11,7 +11,7 @@ use landlock::{
 };
 
 /// Programs and their libraries.
-const SYSTEM: [&str; 8] = [
+pub(crate) const SYSTEM: [&str; 8] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -22,7 +22,7 @@ const SYSTEM: [&str; 8] = [
     "/nix/store",
 ];
 /// What ordinary programs read when they start, and nothing that tells of other processes or holds keys.
-const READABLE: [&str; 11] = [
+pub(crate) const READABLE: [&str; 11] = [
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -35,7 +35,7 @@ const READABLE: [&str; 11] = [
     "/etc/ca-certificates",
     "/etc/pki/tls/certs",
 ];
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
+pub(crate) const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
 /// What a script may touch besides the system's programs.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! beyond the [`Toolset`] trait, and `resolve_skills` serves whoever reads SKILL.md folders.
 
 mod catalogue;
-mod confine;
+pub(crate) mod confine;
 mod git;
 mod git_connection;
 mod github_app;
