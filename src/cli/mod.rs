@@ -22,6 +22,7 @@ macro_rules! outln {
 
 mod check;
 mod dag_files;
+mod descriptors;
 mod mcp;
 mod pack;
 mod run;
@@ -141,6 +142,28 @@ mod tests {
         let asks = |words: &[&str]| wants_json(words.iter().map(OsString::from));
         assert!(asks(&["run", "--json", "dag.py"]));
         assert!(!asks(&["run", "dag.py", "--", "--json"]));
+    }
+
+    #[test]
+    fn a_worker_is_started_with_queues_and_spoken_to_without() {
+        let parse = |words: &[&str]| {
+            Arguments::try_parse_from(["updraft", "worker"].iter().chain(words)).is_ok()
+        };
+        assert!(parse(&["--queues", "a,b"]));
+        assert!(!parse(&[]));
+        assert!(parse(&["status", "--json"]));
+        assert!(parse(&["stop", "--wait"]));
+        assert!(parse(&[
+            "maintenance",
+            "on",
+            "--comments",
+            "why",
+            "--worker-name",
+            "w"
+        ]));
+        assert!(!parse(&["maintenance", "on"]));
+        assert!(parse(&["maintenance", "off"]));
+        assert!(!parse(&["--queues", "a", "status"]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `updraft worker`: takes the place of `airflow edge worker` for agent tasks.
 
+mod control;
+
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -7,9 +9,11 @@ use clap::builder::NonEmptyStringValueParser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::descriptors;
 use crate::airflow::config::Config;
 use crate::secrets::backend::with_secret_options;
 use crate::telemetry::worker_log;
+use crate::worker::control::Wish;
 use crate::worker::{Settings, run as run_worker};
 
 /// Run tasks for an Airflow that uses the EdgeExecutor.
@@ -18,8 +22,18 @@ use crate::worker::{Settings, run as run_worker};
 /// [edge] api_url and [api_auth] jwt_secret must be set. The options here win over both.
 ///
 /// SIGTERM or SIGINT: takes no new jobs and ends when the running tasks have ended. A second one terminates them.
+/// The commands below tell a running worker on this machine the same, and more.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<control::Command>,
+    #[command(flatten)]
+    start: Start,
+}
+
+#[derive(Debug, clap::Args)]
+struct Start {
     /// Queues to serve, separated by commas. Give this worker queues of its own: other queues may hold work for Python.
     #[arg(short, long, value_delimiter = ',', required = true, value_parser = NonEmptyStringValueParser::new())]
     queues: Vec<String>,
@@ -44,6 +58,16 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Some(command) => control::run(command),
+        None => start(arguments.start),
+    }
+}
+
+fn start(arguments: Start) -> anyhow::Result<ExitCode> {
+    descriptors::close_inherited();
+    // The worker's memory and environment hold keys: they are not for other processes of its user, such as its tasks.
+    nix::sys::prctl::set_dumpable(false).context("the worker can't be kept from being read")?;
     let mut config = Config::from_env();
     let flags = [
         (
@@ -89,15 +113,15 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 python.program().display()
             );
         }
-        let (tell, shutdown) = mpsc::unbounded_channel();
+        let (tell, wishes) = mpsc::unbounded_channel();
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = signal(kind).context("signals can't be received")?;
             let tell = tell.clone();
             tokio::spawn(async move {
-                while signals.recv().await.is_some() && tell.send(()).is_ok() {}
+                while signals.recv().await.is_some() && tell.send(Wish::End).is_ok() {}
             });
         }
-        run_worker(settings, shutdown).await?;
+        run_worker(settings, tell, wishes).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }

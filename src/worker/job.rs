@@ -1,8 +1,8 @@
 //! One job, from its arrival to its final state.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -40,8 +40,19 @@ enum JobEnd {
     Unsaid,
 }
 
+/// How far a job has come.
+#[derive(Default)]
+struct Progress {
+    /// The server knows that the task runs.
+    begun: CancellationToken,
+    /// How the try ended, and how long its process took for it; what a Python has run, it has ended itself.
+    ran: OnceLock<(&'static str, Option<Duration>)>,
+}
+
 /// Runs a job to its end. Everything that goes wrong is reported; nothing is returned.
 pub async fn run_job(settings: Arc<Settings>, job: EdgeJobFetched, stop: StopSender) {
+    let arrived = Instant::now();
+    let progress = Progress::default();
     let EdgeJobFetched { key, command, .. } = job;
     // Python reads the workload itself.
     let workload = match settings.runtimes.python {
@@ -51,7 +62,7 @@ pub async fn run_job(settings: Arc<Settings>, job: EdgeJobFetched, stop: StopSen
     let end = match Workload::read(command) {
         Ok(Workload::ExecuteTask(task)) => {
             tracing::info!(job = %key, "started");
-            run_execute_task(&settings, &key, *task, workload, stop).await
+            run_execute_task(&settings, &key, *task, workload, stop, &progress).await
         }
         Ok(Workload::Unsupported(kind)) => match &settings.runtimes.python {
             Some((python, _)) => {
@@ -74,13 +85,21 @@ pub async fn run_job(settings: Arc<Settings>, job: EdgeJobFetched, stop: StopSen
         }
     };
     let state = match end {
-        JobEnd::Success => "success",
-        JobEnd::Failed => "failed",
-        JobEnd::Unsaid => return,
+        JobEnd::Success => Some("success"),
+        JobEnd::Failed => Some("failed"),
+        JobEnd::Unsaid => None,
     };
-    if let Err(error) = settings.edge.set_job_state(&key, state).await {
+    if let Some(state) = state
+        && let Err(error) = settings.edge.set_job_state(&key, state).await
+    {
         tracing::error!(job = %key, %error, "the job's end ({state}) could not be reported");
     }
+    let ran = progress.ran.get();
+    settings.metrics.job_ended(
+        ran.map_or("not_started", |(state, _)| state),
+        arrived.elapsed(),
+        ran.and_then(|(_, took)| *took),
+    );
 }
 
 async fn run_execute_task(
@@ -89,20 +108,20 @@ async fn run_execute_task(
     task: ExecuteTask,
     workload: Value,
     stop: StopSender,
+    progress: &Progress,
 ) -> JobEnd {
     // "running" is a courtesy to the UI. It must not delay the task, and never arrive after the end.
-    let begun = CancellationToken::new();
     let announce = async {
-        begun.cancelled().await;
+        progress.begun.cancelled().await;
         announce_running(settings.edge.clone(), key.clone()).await;
     };
     tokio::pin!(announce);
-    let work = supervise(settings, key, task, workload, stop, &begun);
+    let work = supervise(settings, key, task, workload, stop, progress);
     tokio::pin!(work);
     tokio::select! {
         end = &mut work => {
             // A request that is on its way can't be called back: the server may take it after the one that follows.
-            if begun.is_cancelled() && tokio::time::timeout(ANNOUNCEMENT, announce).await.is_err() {
+            if progress.begun.is_cancelled() && tokio::time::timeout(ANNOUNCEMENT, announce).await.is_err() {
                 tracing::warn!(job = %key, "the job has ended before the server had heard of its start");
             }
             return end;
@@ -162,7 +181,7 @@ async fn supervise(
     task: ExecuteTask,
     workload: Value,
     stop: StopSender,
-    begun: &CancellationToken,
+    progress: &Progress,
 ) -> JobEnd {
     let log_path = task
         .log_path
@@ -172,10 +191,16 @@ async fn supervise(
     let mut pusher = None;
     let mut temporary = None;
     let sink: Box<dyn LogSink> = match open_log(settings, key, &log_path) {
-        Some((file, path, guard)) => {
+        Some((mut file, path, guard)) => {
             temporary = guard;
             if let Some(chunk) = settings.push_logs {
-                let push = LogPush::new(settings.edge.clone(), key.clone(), path, chunk);
+                let push = LogPush::new(
+                    settings.edge.clone(),
+                    key.clone(),
+                    path,
+                    chunk,
+                    file.spill(),
+                );
                 let interval = settings.poll_interval.min(LONGEST_PUSH_INTERVAL);
                 pusher = Some(tokio::spawn(push.follow(interval, pushed.clone())));
             }
@@ -186,7 +211,7 @@ async fn supervise(
     let log = TaskLog::new(sink, settings.masker.fork());
     let end = match settings.runtimes.choose(&settings.bundles, &task).await {
         Ok(Runtime::Native) => {
-            run_try(settings, key, task, &settings.command, &log, stop, begun).await
+            run_try(settings, key, task, &settings.command, &log, stop, progress).await
         }
         Ok(Runtime::Executable(program)) => {
             tracing::info!(job = %key, executable = %program.display(), "runs in an executable bundle");
@@ -194,11 +219,13 @@ async fn supervise(
                 program,
                 arguments: Vec::new(),
                 environment: settings.command.environment.clone(),
+                cgroups: settings.command.cgroups.clone(),
             };
-            run_try(settings, key, task, &command, &log, stop, begun).await
+            run_try(settings, key, task, &command, &log, stop, progress).await
         }
         Ok(Runtime::Python { reason }) => {
-            begun.cancel();
+            progress.begun.cancel();
+            let _ = progress.ran.set(("on_python", None));
             run_on_python(settings, key, &reason, &workload, &log, &stop).await
         }
         Err(error) => {
@@ -238,7 +265,7 @@ async fn run_try(
     command: &TaskCommand,
     log: &TaskLog,
     stop: StopSender,
-    begun: &CancellationToken,
+    progress: &Progress,
 ) -> JobEnd {
     // The process starts while the server is told: it waits for its StartupDetails anyway, and its id is the one that
     // the server compares heartbeats with.
@@ -265,7 +292,7 @@ async fn run_try(
         Ok(context) => context,
         Err(error) => return not_started(key, log, &error),
     };
-    begun.cancel();
+    progress.begun.cancel();
     let start_date = context
         .start_date
         .clone()
@@ -285,6 +312,7 @@ async fn run_try(
         let limits = settings.task_heartbeats;
         async move { keep_alive(&api, limits, &stop, ended).await }
     });
+    let told = Instant::now();
     let outcome = run_task(SupervisedTask {
         process,
         startup,
@@ -296,6 +324,9 @@ async fn run_try(
     })
     .await;
     heart.abort();
+    let _ = progress
+        .ran
+        .set((outcome.state.as_str(), Some(told.elapsed())));
     tracing::info!(job = %key, state = outcome.state.as_str(), "ended");
     job_end(&outcome, stop.borrow().as_ref())
 }

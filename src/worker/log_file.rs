@@ -4,10 +4,14 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
 use crate::supervisor::LogSink;
+
+/// Bytes of one task's log that wait in memory for the API server, at most.
+const MOST_SPILLED: usize = 16 * 1024 * 1024;
 
 /// Where task logs go on this machine, and who may read them.
 #[derive(Clone, Debug)]
@@ -80,6 +84,7 @@ impl LogFolder {
             file,
             path: path.to_owned(),
             failed: false,
+            spill: None,
         })
     }
 }
@@ -90,6 +95,56 @@ pub struct LogFile {
     file: File,
     path: PathBuf,
     failed: bool,
+    spill: Option<Spill>,
+}
+
+/// The bytes that a log file did not take because its disk is full: the API server shall have them all the same.
+#[derive(Clone, Debug, Default)]
+pub struct Spill(Arc<Mutex<Vec<u8>>>);
+
+impl Spill {
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() + bytes.len() <= MOST_SPILLED {
+            kept.extend_from_slice(bytes);
+        }
+    }
+
+    /// What has been kept since the last time.
+    pub(super) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl LogFile {
+    /// Keeps what the file does not take from now on, for somebody who fetches it.
+    pub(super) fn spill(&mut self) -> Spill {
+        self.spill.get_or_insert_default().clone()
+    }
+
+    /// Writes to the file until that fails; returns what is left then and later.
+    fn write_to_file<'line>(&mut self, line: &'line [u8]) -> &'line [u8] {
+        let mut rest = line;
+        while !self.failed && !rest.is_empty() {
+            let error = match self.file.write(rest) {
+                Ok(0) => std::io::Error::from(std::io::ErrorKind::WriteZero),
+                Ok(written) => {
+                    rest = rest.get(written..).unwrap_or_default();
+                    continue;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            self.failed = true;
+            let path = self.path.display();
+            if self.spill.is_some() {
+                tracing::error!(%error, %path, "a task log can't be written; the rest of it goes to the API server only");
+            } else {
+                tracing::error!(%error, %path, "a task log can't be written; the rest of it is lost");
+            }
+        }
+        rest
+    }
 }
 
 impl LogSink for LogFile {
@@ -99,10 +154,9 @@ impl LogSink for LogFile {
         };
         line.push(b'\n');
         // In one write each, so that a reader never sees half a line.
-        if let Err(error) = self.file.write_all(&line)
-            && !std::mem::replace(&mut self.failed, true)
-        {
-            tracing::error!(%error, path = %self.path.display(), "a task log can't be written; lines are lost");
+        let rest = self.write_to_file(&line);
+        if let (Some(spill), false) = (&self.spill, rest.is_empty()) {
+            spill.keep(rest);
         }
     }
 }
@@ -143,6 +197,26 @@ mod tests {
         );
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o640, 0o700));
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_kept_to_the_byte() {
+        let mut log = LogFile {
+            // Takes nothing: what is written gives ENOSPC.
+            file: OpenOptions::new().write(true).open("/dev/full").unwrap(),
+            path: "/dev/full".into(),
+            failed: false,
+            spill: None,
+        };
+        let record = |event: &str| json!({ "event": event }).as_object().unwrap().clone();
+        log.write(&record("lost"));
+        log.failed = false;
+        let spill = log.spill();
+        log.write(&record("one"));
+        log.write(&record("two"));
+        let kept = String::from_utf8(spill.take()).unwrap();
+        assert_eq!(kept, "{\"event\":\"one\"}\n{\"event\":\"two\"}\n");
+        assert!(spill.take().is_empty());
     }
 
     #[test]

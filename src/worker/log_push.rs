@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::edge_api::{EdgeApi, EdgeError};
+use super::log_file::Spill;
 use crate::airflow::edge::JobKey;
 
 /// How much of the file is held in memory at a time, in bytes.
@@ -23,6 +24,11 @@ pub struct LogPush {
     /// `[edge] push_log_chunk_size`, in characters.
     chunk: usize,
     offset: u64,
+    /// What the file did not take.
+    spill: Spill,
+    spilled: Vec<u8>,
+    /// Bytes that were read and are only the beginning of a character.
+    held: Vec<u8>,
     /// Part of the primary key of the server's row: never the same microsecond twice.
     last_time: DateTime<Utc>,
     /// Pieces that were read and not pushed yet.
@@ -32,7 +38,7 @@ pub struct LogPush {
 impl LogPush {
     /// Starts where the file ends now: what an earlier part of the try wrote has been pushed by it.
     #[must_use]
-    pub fn new(api: EdgeApi, key: JobKey, path: PathBuf, chunk: usize) -> Self {
+    pub fn new(api: EdgeApi, key: JobKey, path: PathBuf, chunk: usize, spill: Spill) -> Self {
         let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         Self {
             api,
@@ -40,6 +46,9 @@ impl LogPush {
             path,
             chunk: chunk.max(1),
             offset,
+            spill,
+            spilled: Vec::new(),
+            held: Vec::new(),
             last_time: DateTime::UNIX_EPOCH,
             unsent: VecDeque::new(),
         }
@@ -68,15 +77,24 @@ impl LogPush {
     async fn push_new(&mut self, last: bool) -> Result<(), EdgeError> {
         loop {
             self.push_unsent().await?;
-            let bytes = match read_from(&self.path, self.offset) {
+            // Before the file: once there is something, the file grows no more, and comes first.
+            self.spilled.extend(self.spill.take());
+            let read = match read_from(&self.path, self.offset) {
                 Ok(bytes) => bytes,
                 Err(error) => {
                     tracing::error!(path = %self.path.display(), %error, "a task log can't be read back");
                     return Ok(());
                 }
             };
-            let whole = bytes.len() as u64 == BLOCK;
+            self.offset += read.len() as u64;
+            let whole = read.len() as u64 == BLOCK;
+            let mut bytes = std::mem::take(&mut self.held);
+            bytes.extend(read);
+            if !whole {
+                bytes.append(&mut self.spilled);
+            }
             let (text, used) = decode(&bytes, last && !whole);
+            self.held = bytes.split_off(used.min(bytes.len()));
             if text.is_empty() {
                 return Ok(());
             }
@@ -90,7 +108,6 @@ impl LogPush {
                 self.unsent.push_back(piece.to_owned());
                 rest = more;
             }
-            self.offset += used as u64;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The life of a worker: register, then heartbeats and jobs until it is told to end.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +9,25 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use chrono::Utc;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::control::{ControlSocket, Wish, Wishes};
 use super::edge_api::EdgeError;
+use super::http::Endpoint;
 use super::job::run_job;
 use super::settings::Settings;
 use super::state::{Changes, Mode};
+use super::status::{Running, Snapshot, Status};
+use super::systemd::Systemd;
 use crate::airflow::edge::{
     EdgeJobFetched, WorkerQueuesBody, WorkerSetStateReturn, WorkerState, WorkerStateBody,
 };
+use crate::supervisor::cgroup::Cgroups;
 use crate::supervisor::heartbeat::stop_task;
 use crate::supervisor::{StopReason, StopSender, stop_channel};
+use crate::task::confine;
 use crate::toolset::work_folder;
 
 /// How long the worker tries to say goodbye.
@@ -30,8 +37,8 @@ const GOODBYE: Duration = Duration::from_secs(10);
 /// waits for its leave to start.
 const HEAD_START: Duration = Duration::from_millis(50);
 
-/// A wish that the worker ends, such as SIGTERM. The first drains, the second terminates the running tasks.
-pub type Shutdown = mpsc::UnboundedReceiver<()>;
+/// How long systemd shall wait on for a worker that waits for its server.
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why a worker ended otherwise than by request.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +47,22 @@ pub enum WorkerError {
     /// The server does not take this worker.
     #[error(transparent)]
     Refused(#[from] EdgeError),
+    /// Health and metrics can't be served.
+    #[error("[updraft] metrics_address is {address}, where nothing can be served: {source}")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// Tasks had to be given up.
     #[error("{0} tasks did not end in time and were killed")]
     Abandoned(usize),
 }
 
 struct Job {
-    name: String,
-    slots: u32,
+    running: Running,
     stop: StopSender,
 }
 
@@ -59,6 +74,14 @@ struct Worker {
     started: String,
     versions_match: bool,
     drain: Drain,
+    systemd: Systemd,
+    status: watch::Sender<Snapshot>,
+    /// When the server last took a heartbeat.
+    last_heartbeat: Option<Instant>,
+    /// When systemd's watchdog wants to hear from the worker.
+    alive_at: Option<Instant>,
+    /// How many wishes were followed.
+    wishes_followed: u64,
     /// Does the server know this worker?
     registered: bool,
     /// Why the server takes this worker no longer. It ends when its jobs have ended.
@@ -94,11 +117,16 @@ struct Request {
     is_fetch: bool,
 }
 
-/// Runs a worker until `shutdown` and the end of its jobs.
+/// Runs a worker until a wish that it ends and the end of its jobs. `tell` is where commands on this machine are passed
+/// on to `wishes`.
 ///
 /// # Errors
 /// [`WorkerError::Refused`] when the server will never take this worker as it is; the text says what to change.
-pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), WorkerError> {
+pub async fn run(
+    mut settings: Settings,
+    tell: mpsc::UnboundedSender<Wish>,
+    mut wishes: Wishes,
+) -> Result<(), WorkerError> {
     let mode = Mode::new(settings.queues.clone(), settings.concurrency);
     // Dag files may come later, from a mount or a copy: no reason to end.
     for bundle in settings.bundles.all() {
@@ -106,35 +134,108 @@ pub async fn run(settings: Settings, mut shutdown: Shutdown) -> Result<(), Worke
             tracing::warn!("{error}. Its tasks will fail");
         }
     }
+    say_what_confines(&mut settings);
     let now = Instant::now();
+    let started = Utc::now()
+        .naive_utc()
+        .format("%Y-%m-%dT%H:%M:%S%.6f")
+        .to_string();
+    let settings = Arc::new(settings);
+    let (status, watched) = watch::channel(Snapshot::new(&settings.name, &started));
+    let _endpoint = endpoint(&settings, &watched).await?;
+    let _control = control(&settings, tell, watched);
     let mut worker = Worker {
-        settings: Arc::new(settings),
+        settings,
         mode,
         jobs: JoinSet::new(),
         running: HashMap::new(),
-        started: Utc::now()
-            .naive_utc()
-            .format("%Y-%m-%dT%H:%M:%S%.6f")
-            .to_string(),
+        started,
         versions_match: true,
         drain: Drain::default(),
-        registered: true,
+        systemd: Systemd::from_env(),
+        status,
+        last_heartbeat: None,
+        alive_at: None,
+        wishes_followed: 0,
+        registered: false,
         refused: None,
         heartbeat_at: now,
         fetch_at: now,
         patience: patience(),
     };
     sweep_leftovers();
-    if !worker.register(&mut shutdown).await? {
+    if !worker.register(&mut wishes).await? {
         return Ok(());
     }
-    let end = worker.serve(&mut shutdown).await;
+    let end = worker.serve(&mut wishes).await;
     if let Some(error) = worker.refused.take() {
         // The name may be another worker's by now: nothing is said about it.
         return end.and(Err(error.into()));
     }
     worker.say_goodbye().await;
     end
+}
+
+async fn endpoint(
+    settings: &Settings,
+    status: &watch::Receiver<Snapshot>,
+) -> Result<Option<Endpoint>, WorkerError> {
+    let Some(address) = settings.metrics_address else {
+        return Ok(None);
+    };
+    let metrics = Arc::clone(&settings.metrics);
+    let endpoint = Endpoint::start(
+        address,
+        settings.heartbeat_interval,
+        metrics,
+        status.clone(),
+    )
+    .await
+    .map_err(|source| WorkerError::Metrics { address, source })?;
+    tracing::info!(
+        "/health and /metrics are served at http://{}",
+        endpoint.address()
+    );
+    Ok(Some(endpoint))
+}
+
+/// Makes ready what bounds task processes, and says once what the kernel does not do.
+fn say_what_confines(settings: &mut Settings) {
+    match Cgroups::prepare(settings.allowance) {
+        Ok(cgroups) => settings.command.cgroups = cgroups.map(Arc::new),
+        Err(error) => tracing::warn!(
+            "[updraft] task_memory_max and task_cpu_max have no effect: the worker may not limit its tasks ({error}). \
+             A systemd unit needs Delegate=yes for it"
+        ),
+    }
+    match confine::kernel() {
+        confine::Kernel::Full => {}
+        confine::Kernel::FilesOnly => tracing::info!(
+            "this kernel keeps tasks from files ([updraft] task_folders) and not from other processes: Linux 6.12 does both"
+        ),
+        confine::Kernel::Nothing => tracing::warn!(
+            "this kernel has no Landlock: task processes are kept from nothing that the worker's user may do"
+        ),
+    }
+}
+
+/// Without its socket a worker works all the same.
+fn control(
+    settings: &Settings,
+    tell: mpsc::UnboundedSender<Wish>,
+    status: watch::Receiver<Snapshot>,
+) -> Option<ControlSocket> {
+    let home = settings.home.as_ref()?;
+    match ControlSocket::listen(home, &settings.name, tell, status) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            tracing::warn!(
+                "`updraft worker status`, drain and maintenance won't reach this worker: no socket in {}: {error}",
+                home.display()
+            );
+            None
+        }
+    }
 }
 
 /// Removes what killed task processes have left, beside everything else.
@@ -158,15 +259,23 @@ fn next_wait(patience: &mut ExponentialBackoff) -> Duration {
 
 impl Worker {
     /// Registers, however long it takes until the server is there. `false`: told to end meanwhile.
-    async fn register(&mut self, shutdown: &mut Shutdown) -> Result<bool, WorkerError> {
+    async fn register(&mut self, wishes: &mut Wishes) -> Result<bool, WorkerError> {
         let mut patience = patience();
         let begun = Instant::now();
         loop {
-            let body = self.body(WorkerState::Starting);
-            let attempt = self.settings.edge.register(&self.settings.name, &body);
-            let result = tokio::select! {
-                result = attempt => result,
-                _ = shutdown.recv() => return Ok(false),
+            self.publish();
+            let body = self.body(self.first_state());
+            let settings = Arc::clone(&self.settings);
+            let attempt = settings.edge.register(&settings.name, &body);
+            tokio::pin!(attempt);
+            let result = loop {
+                tokio::select! {
+                    result = &mut attempt => break result,
+                    Some(wish) = wishes.recv() => self.follow_wish(wish),
+                }
+                if self.mode.draining {
+                    return Ok(false);
+                }
             };
             match result {
                 Ok(()) => break,
@@ -177,9 +286,17 @@ impl Worker {
                 {
                     let wait = next_wait(&mut patience);
                     tracing::warn!(%error, "not registered yet; trying again in {:.1} s", wait.as_secs_f64());
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
-                        _ = shutdown.recv() => return Ok(false),
+                    self.settings.metrics.request_failed();
+                    self.systemd.waits(START_PATIENCE);
+                    let again_at = Instant::now() + wait;
+                    loop {
+                        tokio::select! {
+                            () = sleep_until(again_at) => break,
+                            Some(wish) = wishes.recv() => self.follow_wish(wish),
+                        }
+                        if self.mode.draining {
+                            return Ok(false);
+                        }
                     }
                 }
                 Err(EdgeError::Versions { detail }) if self.adopt_versions(&detail).await => {}
@@ -208,7 +325,23 @@ impl Worker {
         true
     }
 
-    fn say_registered(&self) {
+    /// The state to register with.
+    fn first_state(&self) -> WorkerState {
+        if self.mode.maintenance {
+            WorkerState::MaintenanceMode
+        } else {
+            WorkerState::Starting
+        }
+    }
+
+    fn say_registered(&mut self) {
+        self.registered = true;
+        self.last_heartbeat = Some(Instant::now());
+        self.systemd.ready();
+        self.alive_at = self
+            .systemd
+            .watchdog_interval()
+            .map(|interval| Instant::now() + interval);
         let queues = self
             .mode
             .queues
@@ -223,10 +356,11 @@ impl Worker {
 
     /// Heartbeats and jobs until the end. Signals, deadlines and the ends of jobs are seen to while a request is on its
     /// way, however long that takes.
-    async fn serve(&mut self, shutdown: &mut Shutdown) -> Result<(), WorkerError> {
+    async fn serve(&mut self, wishes: &mut Wishes) -> Result<(), WorkerError> {
         let mut request: Option<Request> = None;
         let far = Instant::now() + Duration::from_secs(86_400 * 365);
         loop {
+            self.publish();
             if self.mode.draining && self.running.is_empty() {
                 let droppable = |request: &Request| self.drain.told >= 2 && !request.is_fetch;
                 if request.as_ref().is_none_or(droppable) {
@@ -252,7 +386,12 @@ impl Worker {
                     request = None;
                     self.take(answer);
                 }
-                Some(()) = shutdown.recv() => self.told_to_end(),
+                Some(wish) = wishes.recv() => self.follow_wish(wish),
+                () = sleep_until(self.alive_at.unwrap_or(far)), if self.alive_at.is_some() => {
+                    self.systemd.alive();
+                    let interval = self.systemd.watchdog_interval();
+                    self.alive_at = interval.map(|interval| Instant::now() + interval);
+                }
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
                     let id = match &ended {
                         Ok((id, ())) => *id,
@@ -288,7 +427,7 @@ impl Worker {
         }
         let settings = Arc::clone(&self.settings);
         if self.heartbeat_at <= now && !self.registered {
-            let body = self.body(WorkerState::Starting);
+            let body = self.body(self.first_state());
             return Some(Request {
                 answer: Box::pin(async move {
                     Answer::Registered(settings.edge.register(&settings.name, &body).await)
@@ -329,7 +468,6 @@ impl Worker {
         let now = Instant::now();
         let error = match answer {
             Answer::Registered(Ok(())) => {
-                self.registered = true;
                 self.patience = patience();
                 self.heartbeat_at = now + self.settings.poll_interval.min(Duration::from_secs(1));
                 self.say_registered();
@@ -337,6 +475,7 @@ impl Worker {
             }
             Answer::Beaten(sent, Ok(answer)) => {
                 self.patience = patience();
+                self.last_heartbeat = Some(now);
                 let changes = self.follow(sent, &answer);
                 self.heartbeat_at = now
                     + if changes.disagreement {
@@ -373,6 +512,7 @@ impl Worker {
             | Answer::Beaten(_, Err(error))
             | Answer::Fetched(Err(error)) => error,
         };
+        self.settings.metrics.request_failed();
         match error {
             EdgeError::UnknownWorker => {
                 tracing::warn!("the server has forgotten this worker; registering again");
@@ -399,6 +539,66 @@ impl Worker {
             .min(Instant::now() + Duration::from_millis(500));
     }
 
+    fn follow_wish(&mut self, wish: Wish) {
+        match wish {
+            Wish::End => self.told_to_end(),
+            Wish::Drain => self.drain_once(),
+            Wish::Terminate => {
+                self.drain_once();
+                if self.drain.told < 2 {
+                    self.told_to_end();
+                }
+            }
+            Wish::EnterMaintenance(comments) => {
+                tracing::info!(comments, "maintenance mode entered");
+                self.mode.maintenance = true;
+                self.mode.maintenance_comments = Some(comments);
+            }
+            Wish::LeaveMaintenance => {
+                tracing::info!("maintenance mode left");
+                self.mode.maintenance = false;
+                self.mode.maintenance_comments = None;
+                self.fetch_at = Instant::now();
+            }
+        }
+        self.heartbeat_at = Instant::now();
+        self.wishes_followed += 1;
+        self.publish();
+    }
+
+    /// Shows what the worker does to those on this machine who ask.
+    fn publish(&self) {
+        self.status.send_replace(Snapshot {
+            status: Status {
+                job_count: self.running.len(),
+                jobs: Vec::new(),
+                state: if self.registered {
+                    self.mode.state(self.running.len())
+                } else {
+                    self.first_state()
+                },
+                maintenance: self.mode.maintenance,
+                maintenance_comments: self.mode.maintenance_comments.clone(),
+                drain: self.mode.draining,
+                worker_name: self.settings.name.clone(),
+                pid: std::process::id(),
+                started: self.started.clone(),
+                registered: self.registered,
+                queues: self.mode.queues.clone(),
+                concurrency: self.mode.concurrency,
+                free_concurrency: self.free_slots(),
+                heartbeat_age: None,
+            },
+            running: self
+                .running
+                .values()
+                .map(|job| job.running.clone())
+                .collect(),
+            last_heartbeat: self.last_heartbeat,
+            wishes_followed: self.wishes_followed,
+        });
+    }
+
     /// Drains, unless that has begun already.
     fn drain_once(&mut self) {
         if self.drain.told == 0 {
@@ -412,6 +612,7 @@ impl Worker {
         self.mode.draining = true;
         self.heartbeat_at = Instant::now();
         if self.drain.told == 1 {
+            self.systemd.stopping();
             let limit = self.settings.drain_timeout;
             let policy = match limit {
                 Some(limit) => format!("for {} s", limit.as_secs_f64()),
@@ -430,7 +631,7 @@ impl Worker {
     fn terminate(&mut self, message: &str) {
         tracing::warn!("terminating {} running tasks", self.running.len());
         for job in self.running.values() {
-            tracing::info!(job = job.name, "terminating");
+            tracing::info!(job = %job.running.key, "terminating");
             terminate(job, message);
         }
         self.drain.terminate_at = None;
@@ -441,8 +642,11 @@ impl Worker {
         sweep_leftovers();
         let (stop, _) = stop_channel();
         let job = Job {
-            name: fetched.key.to_string(),
-            slots: fetched.concurrency_slots,
+            running: Running {
+                key: fetched.key.clone(),
+                slots: fetched.concurrency_slots,
+                since: Instant::now(),
+            },
             stop: stop.clone(),
         };
         if self.drain.give_up_at.is_some() {
@@ -458,7 +662,7 @@ impl Worker {
         let used = self
             .running
             .values()
-            .map(|job| job.slots)
+            .map(|job| job.running.slots)
             .fold(0, u32::saturating_add);
         self.mode.concurrency.saturating_sub(used)
     }

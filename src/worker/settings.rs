@@ -1,5 +1,8 @@
 //! What a worker needs to know, read from Airflow's configuration (flags are part of it already).
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::Algorithm;
@@ -9,6 +12,7 @@ use super::dag_index::DagIndex;
 use super::edge_api::{EdgeApi, Signing};
 use super::executables::Executables;
 use super::log_file::LogFolder;
+use super::metrics::Metrics;
 use super::python::PythonRuntime;
 use super::runtimes::Runtimes;
 use super::versions::Versions;
@@ -19,6 +23,7 @@ use crate::control_plane::execution_api::ExecutionApiSettings;
 use crate::control_plane::http::{self, HttpClientError};
 use crate::control_plane::retry::{RetryPolicy, heartbeat_timeout};
 use crate::secrets::{BackendError, Masker, SearchPath};
+use crate::supervisor::cgroup::Allowance;
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
 
@@ -61,6 +66,14 @@ pub struct Settings {
     pub task_heartbeats: HeartbeatLimits,
     /// Limits of task processes.
     pub limits: Limits,
+    /// `AIRFLOW_HOME`, where the socket for commands on this machine is; `None` for no socket.
+    pub home: Option<PathBuf>,
+    /// `[updraft] metrics_address`: where health and metrics are served.
+    pub metrics_address: Option<SocketAddr>,
+    /// What there is to count.
+    pub metrics: Arc<Metrics>,
+    /// What a task may use of memory and CPU.
+    pub allowance: Allowance,
     /// How a task process is started.
     pub command: TaskCommand,
     /// What runs tasks beside such processes.
@@ -262,11 +275,31 @@ impl Settings {
                 cleanup: config.get_seconds("workers", "socket_cleanup_timeout")?,
                 ..Limits::default()
             },
+            allowance: Allowance::from_config(config)?,
+            home: Some(config.airflow_home().to_owned()),
+            metrics_address: address(config, "metrics_address")?,
+            metrics: Arc::default(),
             command,
             runtimes,
             unixname: unixname(),
         })
     }
+}
+
+/// An address and a port in section `[updraft]`; `None` when the option is not set.
+fn address(config: &Config, key: &str) -> Result<Option<SocketAddr>, ConfigError> {
+    config
+        .text("updraft", key)?
+        .map(|text| {
+            text.trim().parse().map_err(|_| {
+                config.invalid(
+                    "updraft",
+                    key,
+                    "an address and a port, such as 127.0.0.1:9127",
+                )
+            })
+        })
+        .transpose()
 }
 
 fn url(option: &'static str, value: String) -> Result<Url, SettingsError> {
@@ -319,7 +352,8 @@ fn retry_number(config: &Config, key: &str, default: f64) -> Result<f64, ConfigE
 }
 
 /// The name of this machine.
-fn hostname() -> String {
+#[must_use]
+pub fn hostname() -> String {
     nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok())
@@ -377,6 +411,10 @@ mod tests {
             (
                 ("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", "[{"),
                 "[dag_processor] dag_bundle_config_list",
+            ),
+            (
+                ("AIRFLOW__UPDRAFT__METRICS_ADDRESS", "everywhere"),
+                "127.0.0.1:9127",
             ),
             (
                 ("AIRFLOW__SECRETS__BACKEND", "made.up.Backend"),

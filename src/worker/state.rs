@@ -64,17 +64,23 @@ impl Mode {
 
     /// Follows the server's answer to a heartbeat that reported `sent`.
     pub fn follow(&mut self, sent: WorkerState, answer: &WorkerSetStateReturn) -> Changes {
+        // The answer to a heartbeat from before maintenance began says nothing about it.
+        let informed = matches!(
+            sent,
+            WorkerState::MaintenancePending | WorkerState::MaintenanceMode
+        ) || answer.state == WorkerState::MaintenanceRequest;
         match answer.state {
             WorkerState::MaintenanceRequest => self.maintenance = true,
-            WorkerState::Idle | WorkerState::Running => self.maintenance = false,
+            WorkerState::Idle | WorkerState::Running if informed => self.maintenance = false,
             WorkerState::ShutdownRequest => self.draining = true,
             _ => {}
         }
-        self.maintenance_comments = if self.maintenance {
-            answer.maintenance_comments.clone()
-        } else {
-            None
-        };
+        if !self.maintenance {
+            self.maintenance_comments = None;
+        } else if informed {
+            self.maintenance_comments
+                .clone_from(&answer.maintenance_comments);
+        }
         self.queues.clone_from(&answer.queues);
         self.concurrency = answer.concurrency.unwrap_or(self.own_concurrency);
         Changes {
@@ -151,6 +157,28 @@ mod tests {
         );
         assert!(mode.takes_jobs());
         assert_eq!(mode.maintenance_comments, None);
+    }
+
+    #[test]
+    fn maintenance_begun_here_outlasts_the_answer_to_a_heartbeat_from_before() {
+        let mut mode = Mode::new(None, 4);
+        mode.maintenance = true;
+        mode.maintenance_comments = Some("disk".into());
+        mode.follow(WorkerState::Idle, &answer(WorkerState::Idle));
+        assert!(mode.maintenance);
+        assert_eq!(mode.maintenance_comments.as_deref(), Some("disk"));
+        mode.follow(
+            WorkerState::MaintenanceMode,
+            &answer(WorkerState::MaintenanceMode),
+        );
+        assert!(mode.maintenance);
+        // Left here; the answer to the last heartbeat from within comes afterwards.
+        mode.maintenance = false;
+        mode.follow(
+            WorkerState::MaintenanceMode,
+            &answer(WorkerState::MaintenanceMode),
+        );
+        assert!(!mode.maintenance);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A whole worker against a made-up API server that serves both APIs, with fake task processes.
 
+mod commands;
 mod faults;
 mod runtimes;
 
@@ -20,6 +21,7 @@ use crate::airflow::bundle::DagBundles;
 use crate::control_plane::execution_api::{ApiVersion, ExecutionApiSettings};
 use crate::control_plane::retry::RetryPolicy;
 use crate::secrets::Masker;
+use crate::supervisor::cgroup::Allowance;
 use crate::supervisor::heartbeat::HeartbeatLimits;
 use crate::supervisor::{Limits, TaskCommand};
 use crate::worker::{EdgeApi, LogFolder, Runtimes, Signing, Versions};
@@ -206,7 +208,7 @@ impl Airflow {
 
 struct Setup {
     airflow: Airflow,
-    shutdown: mpsc::UnboundedSender<()>,
+    shutdown: mpsc::UnboundedSender<Wish>,
     worker: JoinHandle<Result<(), WorkerError>>,
     logs: TempDir,
     _server: MockServer,
@@ -304,13 +306,18 @@ impl Setup {
                 .map(Into::into)
                 .to_vec(),
                 environment: vec![("FAKE_TASK".into(), scenario.into())],
+                cgroups: None,
             },
             runtimes: Runtimes::default(),
             unixname: "airflow".into(),
+            allowance: Allowance::default(),
+            home: None,
+            metrics_address: None,
+            metrics: Arc::default(),
         };
         adapt(&mut settings);
         let (shutdown, receiver) = mpsc::unbounded_channel();
-        let worker = tokio::spawn(run(settings, receiver));
+        let worker = tokio::spawn(run(settings, shutdown.clone(), receiver));
         Self {
             airflow,
             shutdown,
@@ -321,7 +328,7 @@ impl Setup {
     }
 
     async fn end(self) -> Result<(), WorkerError> {
-        let _ = self.shutdown.send(());
+        let _ = self.shutdown.send(Wish::End);
         timeout(Duration::from_secs(30), self.worker)
             .await
             .unwrap()
@@ -470,11 +477,11 @@ async fn a_try_that_the_server_does_not_let_begin_is_a_failed_job() {
 async fn the_first_wish_to_end_drains_and_the_second_terminates() {
     let setup = Setup::with("hangs", |server| server.jobs.push_back(job())).await;
     setup.airflow.until_log("working").await;
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.airflow.until_event("worker terminating").await;
     setup.airflow.set(|server| server.jobs.push_back(job()));
     assert!(!setup.worker.is_finished());
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.airflow.until_event("worker offline").await;
     let airflow = setup.airflow.clone();
     setup.end().await.unwrap();
@@ -506,7 +513,7 @@ async fn a_drain_timeout_is_kept_while_the_server_takes_its_time() {
     // A request that is answered late is on its way by now.
     tokio::time::sleep(Duration::from_millis(150)).await;
     let told = Instant::now();
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.airflow.until_log("drain timeout").await;
     setup.airflow.until_event("job success").await;
     assert!(
@@ -528,7 +535,7 @@ async fn a_second_signal_is_heard_while_the_server_takes_its_time() {
     tokio::time::sleep(Duration::from_millis(150)).await;
     let told = Instant::now();
     for _ in 0..2 {
-        setup.shutdown.send(()).unwrap();
+        setup.shutdown.send(Wish::End).unwrap();
     }
     setup.airflow.until_event("job success").await;
     assert!(
@@ -604,7 +611,7 @@ async fn a_server_that_is_down_later_leaves_running_tasks_unharmed() {
             .iter()
             .any(|event| event.starts_with("job ") && event != "job running")
     );
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.end().await.unwrap();
 }
 
@@ -668,7 +675,7 @@ async fn a_worker_that_is_forgotten_while_it_drains_lets_its_tasks_finish() {
     setup.airflow.set(|server| {
         server.worker_beats = [(404, json!({"detail": "Worker not found"}))].into();
     });
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     timeout(Duration::from_secs(30), setup.worker)
         .await
         .unwrap()
@@ -746,7 +753,7 @@ async fn the_servers_number_of_slots_counts() {
         .until("beats", |server| server.worker_beats.len() < 490)
         .await;
     assert_eq!(setup.airflow.0.lock().unwrap().jobs.len(), 1);
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.end().await.unwrap();
 }
 

@@ -132,7 +132,7 @@ async fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
 impl Setup {
     /// One wish to end, however long the tasks take.
     async fn end_calmly(&mut self) {
-        let _ = self.shutdown.send(());
+        let _ = self.shutdown.send(Wish::End);
         (&mut self.worker).await.unwrap().unwrap();
     }
 }

@@ -149,9 +149,9 @@ async fn python_is_told_when_the_worker_ends() {
     let ending = "trap 'echo ended > ended; exit 0' TERM\nwhile true; do sleep 0.05; done";
     let setup = with(folder.path(), ending, job()).await;
     setup.airflow.until_log("said by Python").await;
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.airflow.until_event("worker terminating").await;
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     setup.airflow.until_event("job success").await;
     setup.end().await.unwrap();
     assert!(folder.path().join("ended").exists());
@@ -177,7 +177,7 @@ async fn nothing_of_python_outlives_a_worker_that_gives_up() {
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     };
-    setup.shutdown.send(()).unwrap();
+    setup.shutdown.send(Wish::End).unwrap();
     assert!(matches!(setup.end().await, Err(WorkerError::Abandoned(1))));
     let gone = || {
         std::fs::read_to_string(format!("/proc/{task}/stat"))
