@@ -134,6 +134,29 @@ pub async fn resume(
         .map_err(|error| Failure::of_python(&error))
 }
 
+/// Goes on where a task has left its slot to wait for a trigger. The result is in XCom wire form.
+///
+/// # Errors
+/// The exception that it raised; the trigger's arguments were encrypted with a key that workers do not have.
+pub async fn resume_deferred(
+    attempt: &Attempt,
+    rendered: &Rendered,
+    method: &str,
+    kwargs: &Value,
+) -> Result<Value, Failure> {
+    if kwargs.is_string() {
+        return Err(Failure::new(
+            "ValueError",
+            "What the trigger left for this task is encrypted with [core] fernet_key, which the tasks of this worker do \
+             not have. Send the task to a queue that a Python worker serves.",
+        ));
+    }
+    let more = json!({ "method": method, "kwargs": kwargs, "finish": true });
+    step(attempt, "resume", Some(rendered), more)
+        .await
+        .map_err(|error| Failure::of_python(&error))
+}
+
 /// After work that was not done in the interpreter: `post_execute`.
 ///
 /// # Errors

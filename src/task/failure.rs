@@ -17,11 +17,7 @@ use crate::control_plane::resolve::ResolveError;
 use crate::dag::PythonError;
 
 /// Exceptions that ask Airflow for more than Updraft passes on, and what they ask for.
-const NOT_YET: [(&str, &str); 3] = [
-    (
-        "TaskDeferred",
-        "The task wants to wait for a trigger, and Updraft hands no tasks to a triggerer yet",
-    ),
+const NOT_YET: [(&str, &str); 2] = [
     (
         "TaskAwaitingInput",
         "The task wants to wait for a person, and Updraft asks nobody yet",
@@ -68,6 +64,8 @@ pub enum Meaning {
     DownstreamSkipped,
     /// `AirflowRescheduleException`: again at `reschedule_date`, which stands in the data.
     Rescheduled,
+    /// `TaskDeferred`: goes on with `method_name` when the trigger of `classpath` has fired.
+    Deferred,
     /// `TaskAwaitingInput`: goes on with `method_name` when a person has answered, for which there are `timeout` seconds.
     AwaitingInput,
 }
@@ -190,6 +188,8 @@ impl Failure {
             Meaning::DownstreamSkipped
         } else if is("AirflowRescheduleException") {
             Meaning::Rescheduled
+        } else if is("TaskDeferred") && error.more.data.is_object() {
+            Meaning::Deferred
         } else if error.is("updraft_unavailable.NotHereError")
             || error.is("updraft_unavailable.UnavailableModuleError")
             || is("AirflowFailException")

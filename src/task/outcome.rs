@@ -19,7 +19,7 @@ use super::rust;
 use super::services::Services;
 use super::xcom_push;
 use crate::agent;
-use crate::airflow::supervisor::{TaskReply, TaskRequest};
+use crate::airflow::supervisor::{JsonObjectOrText, TaskReply, TaskRequest};
 use crate::dag::Interruption;
 use crate::dag::definitions::TaskKind;
 use crate::telemetry::{TaskSpan, Telemetry, identity};
@@ -54,7 +54,7 @@ fn now() -> String {
 pub fn failed_early(failure: &Failure, should_retry: bool, log: &TaskLogger) -> Ending {
     failure.log(log, &failure.message);
     Ending {
-        message: failure_message(failure, should_retry, None, RetryDecision::Default),
+        message: failure_message(failure, should_retry, None, RetryDecision::Default, None),
         failure: Some(failure.clone()),
         rendered: None,
     }
@@ -65,6 +65,7 @@ fn failure_message(
     should_retry: bool,
     rendered_map_index: Option<String>,
     decision: RetryDecision,
+    queue: Option<String>,
 ) -> TaskRequest {
     match (failure.meaning, decision) {
         (Meaning::Skipped, _) => TaskRequest::TaskState {
@@ -79,6 +80,20 @@ fn failure_message(
                 .map_or_else(now, ToOwned::to_owned),
             end_date: now(),
         },
+        (Meaning::Deferred, _) => {
+            let text = |name: &str| failure.asks_for(name).and_then(Value::as_str);
+            let map = |name: &str| failure.asks_for(name).and_then(Value::as_object).cloned();
+            let timeout = failure.asks_for("timeout").and_then(Value::as_f64);
+            TaskRequest::DeferTask {
+                classpath: text("classpath").unwrap_or_default().to_owned(),
+                trigger_kwargs: JsonObjectOrText::Object(map("trigger_kwargs").unwrap_or_default()),
+                trigger_timeout: timeout.map(|seconds| format!("PT{seconds}S").into()),
+                queue,
+                next_method: text("method_name").unwrap_or("execute").to_owned(),
+                next_kwargs: map("kwargs").unwrap_or_default(),
+                rendered_map_index,
+            }
+        }
         (Meaning::AwaitingInput, _) => {
             let text = |name: &str| failure.asks_for(name).and_then(Value::as_str);
             let timeout = failure.asks_for("timeout").and_then(Value::as_f64);
@@ -171,24 +186,8 @@ pub async fn run(
             log.info("::group::Post Execute");
             log.info("Rescheduling task, marking task as UP_FOR_RESCHEDULE");
         }
-        Meaning::AwaitingInput => {
-            log.info("::group::Post Execute");
-            let ti = &attempt.services.ti;
-            let mut fields = Map::new();
-            for (name, value) in [
-                ("dag_id", &ti.dag_id),
-                ("task_id", &ti.task_id),
-                ("run_id", &ti.run_id),
-            ] {
-                fields.insert(name.to_owned(), value.as_str().into());
-            }
-            log.write(
-                "task",
-                LogLevel::Info,
-                "Pausing task as AWAITING_INPUT.",
-                fields,
-            );
-        }
+        Meaning::Deferred => say_pause(&attempt, log, "Pausing task as DEFERRED. "),
+        Meaning::AwaitingInput => say_pause(&attempt, log, "Pausing task as AWAITING_INPUT."),
         Meaning::Failed | Meaning::FailedForGood | Meaning::DownstreamSkipped => {
             failure.log(log, "Task failed with exception");
             log.info("::group::Post Execute");
@@ -200,13 +199,41 @@ pub async fn run(
     let should_retry = attempt.details.ti_context.should_retry;
     let no_failure = matches!(
         failure.meaning,
-        Meaning::Skipped | Meaning::Rescheduled | Meaning::AwaitingInput
+        Meaning::Skipped | Meaning::Rescheduled | Meaning::Deferred | Meaning::AwaitingInput
     );
+    let queue = triggerer_queue(&attempt, &failure);
     Ending {
-        message: failure_message(&failure, should_retry, label, decision),
+        message: failure_message(&failure, should_retry, label, decision, queue),
         failure: (!no_failure).then_some(failure),
         rendered,
     }
+}
+
+fn say_pause(attempt: &Attempt, log: &TaskLogger, text: &str) {
+    log.info("::group::Post Execute");
+    let ti = &attempt.services.ti;
+    let mut fields = Map::new();
+    for (name, value) in [
+        ("dag_id", &ti.dag_id),
+        ("task_id", &ti.task_id),
+        ("run_id", &ti.run_id),
+    ] {
+        fields.insert(name.to_owned(), value.as_str().into());
+    }
+    log.write("task", LogLevel::Info, text, fields);
+}
+
+/// The queue of triggerers, where these have queues and the trigger goes by them.
+fn triggerer_queue(attempt: &Attempt, failure: &Failure) -> Option<String> {
+    let queued = failure.asks_for("queued").and_then(Value::as_bool) == Some(true);
+    let have_queues = attempt
+        .services
+        .config
+        .get_bool("triggerer", "queues_enabled")
+        .unwrap_or(false);
+    (queued && have_queues)
+        .then(|| attempt.services.ti.queue.clone())
+        .flatten()
 }
 
 async fn skip_downstream(attempt: &Attempt, failure: &Failure) -> Result<(), Failure> {
@@ -484,7 +511,14 @@ async fn run_kind(
             }
             TaskKind::Python(_) => {
                 attempt.agents.trace(spans);
-                let result = dag_code::execute(attempt, &rendered).await?;
+                let context = &attempt.details.ti_context;
+                let result = match &context.next_method {
+                    Some(method) => {
+                        let kwargs = context.next_kwargs.clone().unwrap_or_default();
+                        dag_code::resume_deferred(attempt, &rendered, method, &kwargs).await?
+                    }
+                    None => dag_code::execute(attempt, &rendered).await?,
+                };
                 attempt.agents.left_over()?;
                 Ok(result)
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from airflow.providers.common.ai.hooks.pydantic_ai import PydanticAIHook
 from airflow.providers.common.ai.operators.agent import AgentOperator
@@ -28,6 +29,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.sensors.python import PythonSensor
+from airflow.providers.standard.sensors.time_delta import TimeDeltaSensor, WaitSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, TaskGroup, task
 from pydantic import BaseModel
 from pydantic_ai import Agent
@@ -177,6 +179,8 @@ with DAG(dag_id="readme_table", schedule=None):
     branch() >> EmptyOperator(task_id="empty_operator")
     PythonOperator(task_id="python_operator", python_callable=tool, op_args=[1])
     PythonSensor(task_id="python_sensor", python_callable=lambda: True)
+    TimeDeltaSensor(task_id="time_delta_sensor", delta=timedelta(minutes=1), deferrable=True)
+    WaitSensor(task_id="wait_sensor", time_to_wait=timedelta(minutes=1))
     Own(task_id="own")
     TriggerDagRunOperator(task_id="trigger", trigger_dag_id="other")
     BashOperator(task_id="bash_operator", bash_command="true")

@@ -79,7 +79,12 @@ ROWS = {
     "sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
     "python_sensor": "`@task.sensor`, `PythonSensor`, sensors with a `poke` of the Dag author's",
     "trigger": "`TriggerDagRunOperator`",
-    "own": "operators with an `execute` of the Dag author's",
+    "time_delta_sensor": "`TimeSensor`, `TimeDeltaSensor`, `DateTimeSensor`, `WaitSensor`, with `deferrable=True` too",
+    "wait_sensor": "`TimeSensor`, `TimeDeltaSensor`, `DateTimeSensor`, `WaitSensor`, with `deferrable=True` too",
+    "own": (
+        "operators with an `execute` of the Dag author's, which may defer to triggers "
+        "([docs/operations.md](docs/operations.md))"
+    ),
     "bash_operator": "`BashOperator`, `@task.bash`, where `[updraft] allow_bash` is on",
     "task_bash": "`BashOperator`, `@task.bash`, where `[updraft] allow_bash` is on",
     "other_operator": "other operators",

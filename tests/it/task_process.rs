@@ -34,7 +34,7 @@ impl Lines {
             .collect()
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         serde_json::to_string(&*self.0.lock().unwrap()).unwrap()
     }
 

@@ -467,6 +467,11 @@ impl DagRunner {
                 .take();
             let error = (state == State::Failed).then(|| {
                 error.unwrap_or_else(|| match outcome.state {
+                    FinalState::Deferred => {
+                        "the task waits for a trigger, and a local run has no triggerer: run the Dag in Airflow, or \
+                         without deferrable=True"
+                            .to_owned()
+                    }
                     FinalState::AwaitingInput => {
                         "the answer waits for a person, and a local run asks nobody: run the Dag in Airflow to approve \
                          it"

@@ -62,6 +62,7 @@ def _known_class(module, name):
 
 # Exceptions with which Dag code asks for more than a failure, and what Rust needs of them.
 _DATA = {
+    "TaskDeferred": lambda error: error.deferral,
     "AirflowRescheduleException": lambda error: {"reschedule_date": _moment(error.reschedule_date)},
     "DownstreamTasksSkipped": lambda error: {"tasks": [_skipped(task) for task in _list(error.tasks)]},
 }

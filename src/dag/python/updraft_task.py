@@ -117,7 +117,7 @@ def execute(request):
     operator = _operator(context, request)
     _export(context, request["context"].get("logical_date"))
     with set_current_context(context):
-        result = operator.execute(context)
+        result = _work(operator.execute, context)
         _finish(operator, context, result)
     return updraft_values.encode(result) if operator.do_xcom_push else None
 
@@ -151,9 +151,25 @@ def resume(request):
     context = _context(request)
     operator = _operator(context, request)
     arguments = {name: updraft_values.decode(value) for name, value in (request["kwargs"] or {}).items()}
+    _export(context, request["context"].get("logical_date"))
     with set_current_context(context):
-        result = getattr(operator, request["method"])(context, **arguments)
+        result = _work(operator.resume_execution, request["method"], arguments, context)
+        if request.get("finish"):
+            _finish(operator, context, result)
     return updraft_values.encode(result) if operator.do_xcom_push else None
+
+
+def _work(function, *args):
+    """What an operator returns. What it asks of the triggerer is made ready here, because that may fail as well."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    try:
+        return function(*args)
+    except TaskDeferred as error:
+        import updraft_trigger
+
+        error.deferral = updraft_trigger.deferral(error)
+        raise
 
 
 def _export(context, logical_date):

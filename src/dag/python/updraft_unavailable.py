@@ -127,8 +127,13 @@ class Unavailable:
         return self._unavailable_child(f".{name}")
 
     def __call__(self, *args, **kwargs):
-        self._unavailable_use()
         module, name = self._unavailable_origin
+        if running:
+            import updraft_trigger
+
+            if updraft_trigger.is_trigger(module, name):
+                return updraft_trigger.NamedTrigger(module, name, args, kwargs)
+        self._unavailable_use()
         task = _make_operator(module, name.removesuffix(".partial"), kwargs, name.endswith(".partial"))
         if task is not None:
             return task

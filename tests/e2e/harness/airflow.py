@@ -124,13 +124,20 @@ class Airflow:
             )
         self.start_api_server()
         self.processes["dag-processor"] = self._spawn("dag-processor", "dag-processor")
-        self.processes["scheduler"] = self._spawn("scheduler", "scheduler")
+        self.start_scheduler()
         self.wait_for_api()
 
     def start_api_server(self) -> None:
         self.processes["api-server"] = self._spawn(
             "api-server", "api-server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"
         )
+
+    def start_scheduler(self) -> None:
+        self.processes["scheduler"] = self._spawn("scheduler", "scheduler")
+
+    def start_triggerer(self) -> None:
+        """Not there from the start: most tests need none."""
+        self.processes["triggerer"] = self._spawn("triggerer", "triggerer", "--skip-serve-logs")
 
     def wait_for_api(self) -> None:
         def healthy() -> bool:

@@ -90,6 +90,8 @@ class TaskDeferred(BaseException):
         super().__init__()
         hold(self, locals())
         self.kwargs = kwargs
+        # What goes to the server, once it is known.
+        self.deferral = None
 
     def __repr__(self):
         return f"<TaskDeferred trigger={self.trigger} method={self.method_name}>"

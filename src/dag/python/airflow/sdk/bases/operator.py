@@ -490,6 +490,18 @@ class BaseOperator(AbstractOperator, metaclass=BaseOperatorMeta):
 
         raise TaskDeferred(trigger=trigger, method_name=method_name, kwargs=kwargs, timeout=timeout)
 
+    def resume_execution(self, next_method, next_kwargs, context):
+        """Goes on where the task has stopped to wait."""
+        kwargs = next_kwargs or {}
+        if next_method != "__fail__":
+            return getattr(self, next_method)(context, **kwargs)
+        from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
+
+        if kwargs.get("traceback") is not None:
+            self.log.error("Trigger failed:\n%s", "\n".join(kwargs["traceback"]))
+        error = kwargs.get("error", "Unknown")
+        raise (TaskDeferralTimeout if error == "Trigger timeout" else TaskDeferralError)(error)
+
     def xcom_pull(self, context, task_ids=None, dag_id=None, key="return_value", include_prior_dates=False):
         """Pulls an XCom while the task runs."""
         return context["ti"].xcom_pull(

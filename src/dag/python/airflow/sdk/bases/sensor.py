@@ -96,6 +96,27 @@ class BaseSensorOperator(BaseOperator):
             time.sleep(pause)
             pokes += 1
 
+    def resume_execution(self, next_method, next_kwargs, context):
+        """Goes on when the trigger has fired; what failed may be a reason to skip."""
+        from airflow.sdk.exceptions import (
+            AirflowException,
+            AirflowSensorTimeout,
+            AirflowSkipException,
+            TaskDeferralError,
+            TaskDeferralTimeout,
+        )
+
+        try:
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except TaskDeferralTimeout as error:
+                raise AirflowSensorTimeout(*error.args) from error
+        except (AirflowException, TaskDeferralError) as error:
+            for setting in ("soft_fail", "never_fail"):
+                if getattr(self, setting):
+                    raise AirflowSkipException(f"Skipping due to {setting} is set to True.") from error
+            raise
+
     def _poke(self, context):
         from airflow.sdk.exceptions import (
             AirflowFailException,

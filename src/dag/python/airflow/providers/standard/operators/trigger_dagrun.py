@@ -88,8 +88,33 @@ class TriggerDagRunOperator(BaseOperator):
         if not self.wait_for_completion:
             return
         if self.deferrable:
-            self.log.info("Waiting here for the end of the run: Updraft hands nothing to a triggerer yet")
+            from airflow.providers.standard.triggers.external_task import DagStateTrigger
+
+            self.defer(
+                trigger=DagStateTrigger(
+                    dag_id=dag_id,
+                    states=self.allowed_states + self.failed_states,
+                    run_ids=[run_id],
+                    poll_interval=self.poke_interval,
+                ),
+                method_name="execute_complete",
+            )
         self._wait(ti, run_id)
+
+    def execute_complete(self, context, event):
+        """Looks at how the run has ended."""
+        from airflow.sdk.exceptions import AirflowException
+
+        found = event[1]
+        failed = []
+        for run_id in found["run_ids"]:
+            state = found.get(run_id)
+            if state in self.failed_states:
+                failed.append(run_id)
+            elif state in self.allowed_states:
+                self.log.info("%s finished with allowed state %s for run_id %s", self.trigger_dag_id, state, run_id)
+        if failed:
+            raise AirflowException(f"{self.trigger_dag_id} failed with failed states {self.failed_states} for run_ids {failed}")
 
     def _exists(self, error):
         from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException

@@ -1,0 +1,1 @@
+"""Triggers of the standard provider: what deferred tasks of it wait for."""
