@@ -10,6 +10,7 @@
 mod agents_of_dag_code;
 mod bash_tasks;
 mod capabilities;
+mod confinement;
 mod dag_calls;
 mod dag_code;
 mod dag_constructors;
@@ -19,6 +20,8 @@ mod dag_packages;
 mod databases;
 mod datafusion;
 mod datafusion_stores;
+mod deferral;
+mod hostile_inputs;
 mod iceberg;
 mod llm_tasks;
 mod local_run;

@@ -1,0 +1,9 @@
+//! Streams of frames of the supervisor protocol: `cp Cargo.lock fuzz/ && cargo +nightly fuzz run frames`, so that the versions are the tested ones.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../inputs.rs"]
+mod inputs;
+
+fuzz_target!(|data: &[u8]| inputs::frames(data));

@@ -1,0 +1,9 @@
+//! Descriptions of skills: `cp Cargo.lock fuzz/ && cargo +nightly fuzz run skill_md`, so that the versions are the tested ones.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../inputs.rs"]
+mod inputs;
+
+fuzz_target!(|data: &[u8]| inputs::skill_md(data));
