@@ -175,9 +175,12 @@ def _exception(name, message):
     if module == "pydantic_ai.exceptions":
         import pydantic_ai.exceptions as home
 
+        if name == "FallbackExceptionGroup":
+            return home.FallbackExceptionGroup("All models from FallbackModel failed", [home.ModelAPIError(None, message)])
         made = getattr(home, name, None)
-        if name == "ModelHTTPError" or made is None:
+        if not (isinstance(made, type) and issubclass(made, Exception)):
             made = home.AgentRunError
+        made = home.HTTP_ERRORS.get(name, made)
     else:
         import builtins
 

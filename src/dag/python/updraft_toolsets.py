@@ -188,12 +188,17 @@ def _call(handle, payload, ctx):
     finally:
         _steps_under_way.pop()
     if type(result).__name__ == "ToolReturn" and hasattr(result, "return_value"):
+        for field in ("content", "tools"):
+            if getattr(result, field, None) is not None:
+                from updraft_unavailable import refuse
+
+                refuse(f"ToolReturn({field}=...)")
         result = result.return_value
     if step is not None:
         why = _not_json(result)
         if why is not None:
             return {"not_json": why}
-    return {"value": jsonable(result)}
+    return {"value": jsonable(result, base64=True)}
 
 
 def step_under_way():
@@ -238,20 +243,24 @@ _OPERATIONS = {
 }
 
 
-def jsonable(value):
-    """A value as JSON data, whatever it is."""
+def jsonable(value, base64=False):
+    """A value as JSON data, whatever it is; bytes as text, or as base64 with the alphabet for URLs."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
+        return {str(key): jsonable(item, base64) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [jsonable(item) for item in value]
+        return [jsonable(item, base64) for item in value]
+    if base64 and isinstance(value, (bytes, bytearray)):
+        from base64 import urlsafe_b64encode
+
+        return urlsafe_b64encode(value).decode()
     from pydantic_core import to_jsonable_python
 
     try:
-        return jsonable(to_jsonable_python(value))
+        return jsonable(to_jsonable_python(value), base64)
     except Exception:
         return str(value)
 

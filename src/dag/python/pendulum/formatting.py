@@ -3,13 +3,23 @@
 _MONTHS = "January February March April May June July August September October November December".split()
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _TOKENS = (
-    "YYYY YY Y MMMM MMM MM Mo M DDDD DDD DD Do D dddd ddd dd d E Qo Q HH H hh h mm m ss s SSSSSS SSSSS SSSS SSS SS S "
-    "A a ZZ Z zz z X x"
+    "LTS LT LLLL LLL LL L YYYY YY Y MMMM MMM MM Mo M DDDD DDD DD Do D dddd ddd dd d E e Qo Q wo HH H hh h mm m ss s "
+    "SSSSSS SSSSS SSSS SSS SS S A ZZ Z zz z X x"
 ).split()
 
 
+_PATTERNS = {
+    "LTS": "h:mm:ss A",
+    "LT": "h:mm A",
+    "LLLL": "dddd, MMMM D, YYYY h:mm A",
+    "LLL": "MMMM D, YYYY h:mm A",
+    "LL": "MMMM D, YYYY",
+    "L": "MM/DD/YYYY",
+}
+
+
 def _ordinal(number):
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
@@ -25,6 +35,8 @@ def _value(token, moment):
     minute = getattr(moment, "minute", 0)
     second = getattr(moment, "second", 0)
     microsecond = getattr(moment, "microsecond", 0)
+    if token in _PATTERNS:
+        return format_moment(moment, _PATTERNS[token])
     if token[0] == "S":
         return f"{microsecond:06d}"[: len(token)]
     day_of_year = moment.timetuple().tm_yday if hasattr(moment, "timetuple") else 0
@@ -48,6 +60,8 @@ def _value(token, moment):
         "ddd": _DAYS[weekday - 1][:3],
         "dd": _DAYS[weekday - 1][:2],
         "d": str(weekday % 7),
+        "e": str(weekday % 7),
+        "wo": _ordinal(moment.isocalendar()[1]),
         "E": str(weekday),
         "Qo": _ordinal((moment.month + 2) // 3),
         "Q": str((moment.month + 2) // 3),
@@ -60,7 +74,6 @@ def _value(token, moment):
         "ss": f"{second:02d}",
         "s": str(second),
         "A": "AM" if hour < 12 else "PM",
-        "a": "am" if hour < 12 else "pm",
     }
     if token in values:
         return values[token]

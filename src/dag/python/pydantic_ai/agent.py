@@ -185,6 +185,10 @@ class Agent:
 
     run_stream_sync = run_stream_events = run_stream
 
+    def override(self, **kwargs):
+        """Not available."""
+        refuse("Agent.override()")
+
     def iter(self, *args, **kwargs):
         """Not available."""
         refuse("a run that is stepped through")

@@ -72,8 +72,12 @@ class ContentFilterError(UnexpectedModelBehavior):
     """The provider's content filter stopped the model."""
 
 
-class IncompleteToolCall(UnexpectedModelBehavior):
-    """The answer ended inside a tool call."""
+class OutputTokenLimitExceeded(UnexpectedModelBehavior):
+    """The answer was cut off at the token limit."""
+
+
+class IncompleteToolCall(OutputTokenLimitExceeded):
+    """The answer was cut off inside a tool call."""
 
 
 class _RunStopped(AgentRunError):
@@ -135,8 +139,79 @@ class ModelHTTPError(ModelAPIError):
         retry_after=None,
         in_stream=False,
     ):
-        super().__init__(model_name, f"status_code: {status_code}, model_name: {model_name}, body: {body}")
+        message = f"status_code: {status_code}, model_name: {model_name}, body: {body}"
+        ModelAPIError.__init__(self, model_name, message)
         hold(self, locals())
+
+
+class ModelRateLimitError(ModelAPIError):
+    """Too many requests."""
+
+
+class ModelQuotaExceededError(ModelAPIError):
+    """The account has no credit left."""
+
+
+class ModelUnavailableError(ModelAPIError):
+    """The provider can't serve now."""
+
+
+class ModelOverloadedError(ModelUnavailableError):
+    """The provider has too much to do."""
+
+
+class ModelServerError(ModelAPIError):
+    """A fault of the provider."""
+
+
+class ModelConnectionError(ModelAPIError):
+    """There was no connection, or it broke."""
+
+    def __init__(self, model_name, message, *, phase=None, **more):
+        self.phase = phase
+        super().__init__(model_name, message, **more)
+
+
+class ModelTimeoutError(ModelConnectionError):
+    """A try took too long."""
+
+
+class ModelRequestRejectedError(ModelAPIError):
+    """The provider wants another request."""
+
+
+class ModelContextWindowExceededError(ModelRequestRejectedError):
+    """The conversation is too long for the model."""
+
+
+class ModelAuthenticationError(ModelRequestRejectedError):
+    """The key is wrong, or not for this."""
+
+
+class ModelNotFoundError(ModelRequestRejectedError):
+    """The provider has no such model."""
+
+
+def _http(category):
+    """A refusal with a status and of a category: both can be caught."""
+    return type(category.__name__, (ModelHTTPError, category), {"__module__": __name__, "__doc__": category.__doc__})
+
+
+HTTP_ERRORS = {
+    category.__name__: _http(category)
+    for category in (
+        ModelRateLimitError,
+        ModelQuotaExceededError,
+        ModelUnavailableError,
+        ModelOverloadedError,
+        ModelServerError,
+        ModelContextWindowExceededError,
+        ModelRequestRejectedError,
+        ModelAuthenticationError,
+        ModelNotFoundError,
+    )
+}
+HTTP_ERRORS["ModelHTTPError"] = ModelHTTPError
 
 
 class FallbackExceptionGroup(ExceptionGroup):

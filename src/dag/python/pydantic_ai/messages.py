@@ -7,10 +7,45 @@ from updraft_record import REQUIRED, Record
 __getattr__, _ = lazy_names(__name__, {}, fallback=True)
 
 
+def _short_name(data):
+    import hashlib
+
+    return hashlib.sha1(data).hexdigest()[:6]
+
+
 class BinaryContent(Record):
     """Bytes in a prompt."""
 
-    _positional = {"__dataclass_self__": REQUIRED}
+    _positional = {"data": REQUIRED}
+    _keyword = {"media_type": REQUIRED, "identifier": None, "vendor_metadata": None, "kind": "binary"}
+
+    def _made(self):
+        self._own_name = self.identifier is not None
+        if not self._own_name:
+            self.identifier = _short_name(self.data)
+
+    def __repr__(self):
+        named = f", identifier={self.identifier!r}" if self._own_name else ""
+        return f"{type(self).__name__}(data={self.data!r}, media_type={self.media_type!r}{named})"
+
+    @classmethod
+    def from_data_uri(cls, data_uri):
+        """The bytes of a `data:` address."""
+        import base64
+
+        prefix = "data:"
+        if not data_uri.startswith(prefix):
+            raise ValueError("Data URI must start with 'data:'")
+        media_type, data = data_uri[len(prefix) :].split(";base64,", 1)
+        return cls(base64.b64decode(data), media_type=media_type)
+
+    @classmethod
+    def from_path(cls, path):
+        """The bytes of a file; its name says what they are."""
+        import mimetypes
+
+        with open(path, "rb") as file:
+            return cls(file.read(), media_type=mimetypes.guess_type(str(path))[0] or "application/octet-stream")
 
     @property
     def is_image(self):
@@ -18,11 +53,26 @@ class BinaryContent(Record):
         return self.media_type.startswith("image/")
 
     @property
+    def is_audio(self):
+        """Is it a sound?"""
+        return self.media_type.startswith("audio/")
+
+    @property
+    def is_video(self):
+        """Is it a film?"""
+        return self.media_type.startswith("video/")
+
+    @property
     def base64(self):
         """The bytes as base64 text."""
         import base64
 
         return base64.b64encode(self.data).decode()
+
+    @property
+    def data_uri(self):
+        """The bytes as a `data:` address."""
+        return f"data:{self.media_type};base64,{self.base64}"
 
 
 class BinaryImage(BinaryContent):
@@ -32,23 +82,42 @@ class BinaryImage(BinaryContent):
 class FileUrl(Record):
     """The address of a file in a prompt."""
 
-    _positional = {"__dataclass_self__": REQUIRED}
+    def _made(self):
+        if self.media_type is None:
+            import mimetypes
+
+            self.media_type = mimetypes.guess_type(self.url)[0]
+        if self.identifier is None:
+            self.identifier = _short_name(self.url.encode())
+
+
+def _url(kind):
+    keyword = {"media_type": None, "identifier": None, "force_download": False, "vendor_metadata": None, "kind": kind}
+    return {"url": REQUIRED}, keyword
 
 
 class ImageUrl(FileUrl):
     """The address of an image."""
 
+    _positional, _keyword = _url("image-url")
+
 
 class AudioUrl(FileUrl):
     """The address of a sound."""
+
+    _positional, _keyword = _url("audio-url")
 
 
 class VideoUrl(FileUrl):
     """The address of a film."""
 
+    _positional, _keyword = _url("video-url")
+
 
 class DocumentUrl(FileUrl):
     """The address of a document."""
+
+    _positional, _keyword = _url("document-url")
 
 
 class CachePoint(Record):

@@ -55,8 +55,11 @@ def StructuredDict(json_schema, name=None, description=None):
     class StructuredDict(dict):
         """A dict with a given schema."""
 
-        _json_schema = {**json_schema, **({"title": name} if name else {})}
-        _description = description
+        _json_schema = {
+            **json_schema,
+            **({"title": name} if name else {}),
+            **({"description": description} if description else {}),
+        }
 
     if name:
         StructuredDict.__name__ = StructuredDict.__qualname__ = name

@@ -121,6 +121,10 @@ class FunctionToolset(AbstractToolset):
         if waiting:
             reason = f"has tools that wait for a person's approval ({', '.join(waiting)}), which is not done natively yet"
             return {**where, "reason": reason}
+        strict = [name for name, tool in self.tools.items() if tool.strict is not None]
+        if strict or self.strict is not None:
+            named = f" ({', '.join(strict)})" if strict else ""
+            return {**where, "reason": f"has tools with strict=...{named}, which is not sent natively yet"}
         if self._defer_loading or any(tool.defer_loading for tool in self.tools.values()):
             return {**where, "reason": "has tools with defer_loading of their own: call .defer_loading() on the toolset"}
         return None
