@@ -90,6 +90,8 @@ servers() {
 packages
 python_environment "$venv" tests/e2e/requirements.txt
 python_environment "$venv-langchain" tests/e2e/requirements-langchain.txt
+python_environment "$venv-agents" tests/e2e/requirements-agents.txt
+python_environment "$venv-agents-0.20" tests/e2e/requirements-agents-0.20.txt
 python_environment "$cache/servers" tests/servers/requirements.txt
 export UPDRAFT_SERVERS_VENV=$cache/servers
 # Some tests read the example Dags of the installed provider.

@@ -18,6 +18,7 @@ mod _updraft {
     use rustpython_vm::{PyResult, VirtualMachine};
     use serde_json::Value;
 
+    use crate::agent::arguments::{self, InvalidArguments};
     use crate::airflow::config::is_sensitive;
     use crate::airflow::yaml;
     use crate::dag::function_names;
@@ -330,6 +331,24 @@ mod _updraft {
     fn json_fault(text: PyUtf8StrRef) -> Option<String> {
         let read = serde_json::from_str::<serde::de::IgnoredAny>(text.as_str());
         read.err().map(|error| error.to_string())
+    }
+
+    /// A tool call's arguments by the tool's JSON schema: `{"args"}`, or the items of what is wrong under `errors`.
+    #[pyfunction]
+    fn checked_arguments(
+        schema_json: PyUtf8StrRef,
+        arguments_json: PyUtf8StrRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<String> {
+        let schema: Value = json(&schema_json, vm)?;
+        Ok(
+            match arguments::validate(arguments_json.as_str(), &schema) {
+                Ok(args) => serde_json::json!({ "args": args }).to_string(),
+                Err(InvalidArguments(errors)) => {
+                    serde_json::json!({ "errors": errors }).to_string()
+                }
+            },
+        )
     }
 
     /// What is nested too deeply in a source text for the compiler; None when it can be compiled.

@@ -128,12 +128,13 @@ pub async fn post_stream(client: &reqwest::Client, post: &Post) -> Result<String
 }
 
 /// Tries once and up to `max_retries` times more, as each failure asks for.
-pub(super) async fn with_retries<T, F>(
+pub(super) async fn with_retries<T, E, F>(
     max_retries: u32,
     mut attempt: impl FnMut() -> F,
-) -> Result<T, ModelError>
+) -> Result<T, E>
 where
-    F: Future<Output = Result<T, (ModelError, Retry)>> + Send,
+    E: std::fmt::Display,
+    F: Future<Output = Result<T, (E, Retry)>> + Send,
 {
     let mut retries = 0;
     loop {

@@ -10,6 +10,7 @@ mod cohere;
 mod connect;
 mod conversation;
 pub mod endpoint;
+pub mod exchange;
 pub mod fallback;
 mod gemini;
 mod google_token;

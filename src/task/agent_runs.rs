@@ -10,8 +10,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::attempt::Attempt;
-use super::durable;
+use super::durable::{self, NamedRuns};
 use super::failure::Failure;
+use super::framework_spans::FrameworkSpans;
 use crate::agent::durable::DurableJournal;
 use crate::agent::{Model, ModelError, Telemetry};
 use crate::dag::Served;
@@ -42,6 +43,9 @@ pub struct AgentRuns {
     started: AtomicU64,
     /// Of durable runs: the task's own, else one that the first of them makes.
     journal: OnceCell<Arc<DurableJournal>>,
+    /// Of agents whose loop is Python's.
+    pub(super) named: NamedRuns,
+    framework_spans: OnceLock<FrameworkSpans>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,6 +57,22 @@ impl AgentRuns {
     pub(super) fn trace(&self, telemetry: Option<Telemetry>) {
         // A task process runs one try.
         let _ = self.telemetry.set(telemetry);
+    }
+
+    /// Has spans of agents whose loop is Python's made.
+    pub(super) fn keep_framework_spans(&self, spans: FrameworkSpans) {
+        // A task process runs one try.
+        let _ = self.framework_spans.set(spans);
+    }
+
+    /// Takes what Dag code tells of a span; nothing comes of it when nothing is traced.
+    ///
+    /// # Errors
+    /// It is not told in the words for it.
+    pub(super) fn tell_span(&self, told: &Value) -> Result<(), String> {
+        self.framework_spans
+            .get()
+            .map_or(Ok(()), |spans| spans.tell(told))
     }
 
     pub(super) fn telemetry(&self) -> Option<Telemetry> {

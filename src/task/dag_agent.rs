@@ -50,12 +50,19 @@ struct Durable {
 }
 
 /// One step of what Dag code asks: `{"start": REQUEST}`, then `{"run", "answer": [NUMBER, TEXT]}` as long as the answer is
-/// `{"run", "call"}`; `{"run", "end"}` after `{"done"}`, or in its place.
+/// `{"run", "call"}`; `{"run", "end"}` after `{"done"}`, or in its place. `{"durable"}` and `{"span"}` are of agents whose
+/// loop is Python's.
 ///
 /// # Errors
 /// There is no such run.
 pub(super) async fn step(attempt: &Arc<Attempt>, asked: &Value) -> Result<Value, String> {
     let agents = &attempt.agents;
+    if let Some(asked) = asked.get("durable") {
+        return agents.named.answer(attempt, asked).await;
+    }
+    if let Some(told) = asked.get("span") {
+        return agents.tell_span(told).map(|()| Value::Null);
+    }
     let number = match asked.get("run").and_then(Value::as_u64) {
         Some(number) => number,
         None => start(attempt, asked.get("start").cloned().unwrap_or_default()),

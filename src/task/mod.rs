@@ -31,6 +31,7 @@ mod dag_agent;
 pub mod dag_code;
 mod durable;
 pub mod failure;
+mod framework_spans;
 mod hitl_review;
 pub mod host;
 mod kept_files;

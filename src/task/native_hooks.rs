@@ -20,6 +20,7 @@ use crate::hook::smtp::{self, Email};
 use crate::hook::{
     self, Access, Cell, ConnectionError, ConnectionSource as _, Database, Script, ScriptStatement,
 };
+use crate::model::exchange::{Exchange, exchange};
 use crate::secrets::Masker;
 
 /// Rows of a result that Dag code is given.
@@ -52,6 +53,9 @@ async fn ask(services: &Services, request: &Value) -> Result<Value, String> {
     }
     if text(request, "hook") == "local_storage" {
         return local_storage(services, request);
+    }
+    if text(request, "hook") == "model" {
+        return exchange(&read::<Exchange>(request, "request")?).await;
     }
     let connection = Connections(services.resolver.clone())
         .connection(text(request, "conn_id"))

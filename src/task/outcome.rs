@@ -12,11 +12,13 @@ use super::agent_task;
 use super::attempt::{Attempt, Rendered};
 use super::dag_code::{self, RetryDecision};
 use super::failure::{Failure, Meaning};
+use super::framework_spans::FrameworkSpans;
 use super::log::{LogLevel, TaskLogger};
 use super::loggers;
 use super::rendered_fields::rendered_field;
 use super::rust;
 use super::services::Services;
+use super::toolsets;
 use super::xcom_push;
 use crate::agent;
 use crate::airflow::supervisor::{JsonObjectOrText, TaskReply, TaskRequest};
@@ -338,6 +340,10 @@ async fn execute(
             gen_ai.capture_content,
         )
     });
+    if telemetry.tracer().is_some() {
+        let spans = FrameworkSpans::new(stage.clone(), identity(&services.ti));
+        attempt.agents.keep_framework_spans(spans);
+    }
     let result = run_kind(attempt, rendered.clone(), log, spans).await;
     drop(stage);
     if result.is_ok() {
@@ -511,6 +517,7 @@ async fn run_kind(
             }
             TaskKind::Python(_) => {
                 attempt.agents.trace(spans);
+                toolsets::serve_dag_code(attempt);
                 let context = &attempt.details.ti_context;
                 let result = match &context.next_method {
                     Some(method) => {

@@ -118,6 +118,23 @@ pub(super) fn for_agent_of_dag_code(
     make(attempt, specs, DagCode::Runs(side), &Map::new(), around)
 }
 
+/// From now on Dag code can ask for the worker's own toolsets, outside of any agent that runs here. What it gives them is
+/// no template.
+pub(super) fn serve_dag_code(attempt: &Arc<Attempt>) {
+    let native = &attempt.native_toolsets;
+    let builder = Builder {
+        services: attempt.services.clone(),
+        dag_folder: attempt.dag_folder.clone(),
+        dag_code: DagCode::Waits(Arc::clone(&native.given)),
+        search: Arc::default(),
+        recording: false,
+        attempt: Arc::downgrade(attempt),
+    };
+    native.serve(Arc::new(move |spec| {
+        builder.toolset(spec).map_err(|failure| failure.message)
+    }));
+}
+
 fn make(
     attempt: &Arc<Attempt>,
     specs: &[ToolsetSpec],

@@ -124,6 +124,14 @@ with DAG(dag_id="readme_table", schedule=None):
         agent = PydanticAIHook(llm_conn_id="llm").create_agent(output_type=Answer, instructions="Be brief.")
         return Agent(agent.model, toolsets=[SQLToolset("db")]).run_sync(agent.run_sync("Hello.").output.text).output
 
+    @task
+    def sdk_agent():
+        from agents import Agent, Runner
+
+        from airflow.providers.common.ai.tools.openai_agents import AirflowTools
+
+        return Runner.run_sync(Agent(name="a", tools=AirflowTools(SQLToolset("db"))), "Hello.").final_output
+
     @task.branch
     def branch():
         return "empty_operator"
@@ -168,6 +176,7 @@ with DAG(dag_id="readme_table", schedule=None):
     plain_task()
     task_llm_approval()
     own_agent()
+    sdk_agent()
     task_llm_branch() >> EmptyOperator(task_id="after_task_llm_branch")
     @task.sensor
     def sensor():

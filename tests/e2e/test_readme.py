@@ -27,6 +27,7 @@ ROWS = {
     "task_agent": "`@task.agent`",
     "plain_task": "`@task`, `PythonOperator`: Python that needs the standard library only",
     "own_agent": "`pydantic_ai.Agent`, `PydanticAIHook.create_agent` in such functions ([docs/agents.md](docs/agents.md))",
+    "sdk_agent": "`agents.Agent` of the OpenAI Agents SDK in such functions ([docs/openai_agents.md](docs/openai_agents.md))",
     "python_operator": "`@task`, `PythonOperator`: Python that needs the standard library only",
     "empty_operator": "`EmptyOperator`",
     "group.task_group": "task groups",

@@ -31,7 +31,7 @@ pub use fingerprint::RequestText;
 pub use journal::{DurableJournal, RUN_ID_KEY};
 pub use recorded_toolset::RecordedToolset;
 pub use run::DurableRun;
-pub use step::{Step, current_step};
+pub use step::{Step, StepKind, current_step};
 pub use storage::{Entry, JournalError, JournalStorage};
 
 /// The logger under which the provider's durable code writes.

@@ -195,6 +195,20 @@ impl DurableRun {
         Ok(Arc::new(step))
     }
 
+    /// Takes the next position for a step that its caller names, with a digest of what is asked.
+    ///
+    /// # Errors
+    /// The journal can't be read.
+    pub async fn claim_named(
+        self: &Arc<Self>,
+        name: String,
+        kind: StepKind,
+        fingerprint: String,
+    ) -> Result<Arc<Step>, JournalError> {
+        let step = self.claim(name, kind, fingerprint, |_| true).await?;
+        Ok(Arc::new(step))
+    }
+
     async fn claim(
         self: &Arc<Self>,
         name: String,
@@ -347,7 +361,7 @@ impl DurableRun {
 
     /// Leaves word for the next attempt that the run failed, and from where on its records lead to the failure.
     /// `model_at_fault`: the model's answers were at fault; they would be again if they were replayed.
-    pub(in crate::agent) async fn fail(&self, model_at_fault: bool) {
+    pub async fn fail(&self, model_at_fault: bool) {
         let left = self.left_after_failure(model_at_fault);
         let entry = Entry::from_iter([
             ("diverge_from".to_owned(), json!(left.diverge_from)),
@@ -395,7 +409,7 @@ impl DurableRun {
     }
 
     /// The run has succeeded: a journal that keeps no more than the run under way removes its records.
-    pub(in crate::agent) async fn succeed(&self) {
+    pub async fn succeed(&self) {
         if self.journal.cleans_up_after_each_run() {
             self.journal.remove_run(&self.key).await;
             self.journal.forget(&self.key).await;

@@ -22,13 +22,15 @@ pub fn current_step() -> Option<Arc<Step>> {
 
 /// What a step is, for the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepKind {
+pub enum StepKind {
+    /// A request to the model.
     Model,
+    /// A call of a tool.
     Tool,
 }
 
 impl StepKind {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Model => "model",
             Self::Tool => "tool",
@@ -54,6 +56,27 @@ impl Step {
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}.{}", self.run.key(), self.position)
+    }
+
+    /// What an earlier attempt recorded, when that is to be given back and the step not made.
+    #[must_use]
+    pub fn payload(&self) -> Option<&Value> {
+        self.replayed.as_ref()
+    }
+
+    /// The step's work begins.
+    pub fn begin(&self) {
+        self.run.begin(self.position);
+    }
+
+    /// Records what the step gave.
+    pub async fn record(&self, payload: Value) {
+        self.run.record(self, payload).await;
+    }
+
+    /// The step failed in a way that ends the run.
+    pub fn raised(&self) {
+        self.run.note_raised();
     }
 
     /// Notes that the step's result is nothing that can be recorded. The call must then fail.

@@ -33,16 +33,25 @@ def read(doc, style="auto"):
     """`(description, {parameter: description})`; with a result described, the description is marked up."""
     if not doc:
         return None, {}
-    text = clean(doc)
-    if style == "auto":
-        style = "sphinx" if _SPHINX.search(f"\n{text}\n") else "numpy" if _NUMPY.search(f"\n{text}\n") else "google"
-    summary, parameters, returns = {"sphinx": _sphinx, "numpy": _numpy}.get(style, _google)(text)
+    summary, parameters, returns = _parts(doc, style)
     if returns is not None:
         kind, told = returns
         marked = f"<type>{kind}</type>\n" if kind else ""
         marked = f"<returns>\n{marked}<description>{told}</description>\n</returns>"
         summary = f"<summary>{summary}</summary>\n{marked}" if summary else marked
     return summary, parameters
+
+
+def described(doc, style=None):
+    """`(description, {parameter: description})`, without a word of the result."""
+    return _parts(doc, style or "auto")[:2]
+
+
+def _parts(doc, style):
+    text = clean(doc)
+    if style == "auto":
+        style = "sphinx" if _SPHINX.search(f"\n{text}\n") else "numpy" if _NUMPY.search(f"\n{text}\n") else "google"
+    return {"sphinx": _sphinx, "numpy": _numpy}.get(style, _google)(text)
 
 
 def _sphinx(text):

@@ -221,6 +221,14 @@ def _of_module(module):
     return f"the module {module}, which the Dag interpreter does not have"
 
 
+def _of_name(module, name):
+    """Of a name without a stand-in, also in a module that has one."""
+    found = sys.modules.get(module)
+    if found is None or type(found).__name__ == "UnavailableModule":
+        return _of_module(module)
+    return f"{module}.{name}, which the Dag interpreter does not have"
+
+
 def _missing(module):
     """The module that is missing for an import; None when it works."""
     from updraft_unavailable import UnavailableModule
@@ -250,9 +258,12 @@ def _reason(value):
     for holder in (value, cls):
         origin = holder.__dict__.get("_unavailable_origin") if hasattr(holder, "__dict__") else None
         if origin is not None:
-            return _of_module(origin[0])
+            return _of_name(*origin)
     if cls is not value and cls.__module__ == "pydantic_ai.agent" and getattr(value, "_not_here", None):
         return f"an Agent with {value._not_here[0]}=, which is not supported natively"
+    needs = cls.__dict__.get("_updraft_needs")
+    if needs is not None:
+        return needs
     named = f"{getattr(value, '__module__', None)}.{getattr(value, '__name__', None)}"
     what = _FORBIDDEN.get(named)
     if what is None and named.startswith("_"):

@@ -64,7 +64,10 @@ def from_json(text):
         else:
             _scan = _make_scanner(_Scanning)
     text = text.strip()
-    value, end = _scan(text, 0)
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("no JSON value") from None
     if end != len(text):
         raise ValueError(f"more text after the JSON value, at {end}")
     return value

@@ -383,6 +383,28 @@ class AfterImport:
         return spec
 
 
+class OwnFirst:
+    """Finds the Dag's own packages of names that people give to them, before the libraries of these names."""
+
+    names = ("agents", "openai")
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.names or not self._is_there(name):
+            return None
+        return install_file_importers().find_spec(name, path, target)
+
+    @staticmethod
+    def _is_there(name):
+        for folder in sys.path:
+            for file in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
+                try:
+                    posix._stat(file)
+                except OSError:
+                    continue
+                return True
+        return False
+
+
 class FilesWhenNeeded:
     """Brings in the importers of files once something is imported that is not frozen: most Dag files import no such thing."""
 
@@ -543,5 +565,6 @@ def install(most_recursion):
 
     import updraft_unavailable
 
+    sys.meta_path.insert(0, OwnFirst())
     sys.meta_path.insert(0, AfterImport())
     sys.meta_path += [FilesWhenNeeded(), updraft_unavailable.Finder()]

@@ -5,6 +5,7 @@
 //! ignored, as by the Python provider.
 
 mod journal_file;
+mod named_runs;
 mod state_store;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use self::journal_file::JournalFile;
+pub(super) use self::named_runs::NamedRuns;
 use self::state_store::StateStore;
 use super::attempt::Attempt;
 use super::failure::Failure;

@@ -7,3 +7,7 @@ class ReviewedOutputValidationError(ValueError):
 
 class LowConfidenceError(ValueError):
     """A model is not sure enough of its answer for a `DecisionPolicy` with `on_uncertain="fail"`."""
+
+
+class MCPToolsetNotSupportedError(NotImplementedError):
+    """`MCPToolset` is for other agents."""

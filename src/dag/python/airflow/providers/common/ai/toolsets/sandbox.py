@@ -7,6 +7,9 @@ from updraft_hold import hold
 class SandboxToolset(AirflowToolset):
     """Runs commands and keeps files in a sandbox."""
 
+    # For `updraft check`, where a function of the Dag uses it.
+    _updraft_needs = "a sandbox (SandboxToolset), which the worker does not have"
+
     agent_template_fields = ("attach_to",)
 
     def __init__(
@@ -54,3 +57,14 @@ class SandboxToolset(AirflowToolset):
         """`sandbox-`, the backend's name and the prefix."""
         suffix = f"-{self.tool_prefix}" if self.tool_prefix else ""
         return f"sandbox-{self.backend.name}{suffix}"
+
+    def airflow_tools(self):
+        """Not available."""
+        from updraft_unavailable import refuse
+
+        refuse("SandboxToolset")
+
+    __enter__ = airflow_tools
+
+    def __exit__(self, *exception):
+        """Nothing was entered."""

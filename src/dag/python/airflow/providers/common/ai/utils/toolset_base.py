@@ -18,6 +18,12 @@ class AirflowToolset(AbstractToolset):
             return await super().call_tool(name, tool_args, ctx, tool)
         return await self.execute_tool(name, tool_args, ctx=ctx, tool=tool)
 
+    def airflow_tools(self):
+        """The tools for an agent framework other than pydantic-ai."""
+        from airflow.providers.common.ai.tools._from_toolset import airflow_tools_from_toolset
+
+        return airflow_tools_from_toolset(self)
+
     async def run_blocking(self, function, *args, **kwargs):
         """Calls a function that may wait; here everything waits for it."""
         return function(*args, **kwargs)
