@@ -51,6 +51,11 @@ const fn long(price: Price, from: u64) -> Price {
 }
 
 const PRICES: &[Price] = &[
+    Price {
+        // Dearer than the later ones, and without a price of its own for what is read from the cache.
+        cache_read: None,
+        ..price("openai", "gpt-4o-2024-05-13", 5_000_000, 0, 15_000_000)
+    },
     price("openai", "gpt-4o", 2_500_000, 1_250_000, 10_000_000),
     price("openai", "gpt-4o-mini", 150_000, 75_000, 600_000),
     price("openai", "gpt-4.1", 2_000_000, 500_000, 8_000_000),
@@ -381,6 +386,10 @@ mod tests {
         assert_eq!(
             cost("gpt-4o", usage(2000, 1024, 100)).as_deref(),
             Some("0.00472")
+        );
+        assert_eq!(
+            cost("gpt-4o-2024-05-13", usage(1000, 500, 100)).as_deref(),
+            Some("0.0065")
         );
         assert_eq!(
             cost("gpt-5", usage(1000, 0, 200)).as_deref(),

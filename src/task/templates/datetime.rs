@@ -12,6 +12,8 @@ use chrono_tz::Tz;
 use minijinja::value::{DynObject, Kwargs, Object, ObjectRepr, Tuple, Value, from_args};
 use minijinja::{Error, ErrorKind, State};
 
+use super::pendulum_format;
+
 /// The time zone of a [`PyDateTime`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Zone {
@@ -128,11 +130,25 @@ impl PyDateTime {
         self.zone == Zone::Naive
     }
 
-    fn wall(&self) -> NaiveDateTime {
+    pub(super) fn wall(&self) -> NaiveDateTime {
         self.utc + Duration::seconds(i64::from(self.offset().local_minus_utc()))
     }
 
-    fn offset(&self) -> FixedOffset {
+    /// pendulum's `timezone_name`.
+    pub(super) fn timezone_name(&self) -> String {
+        match self.zone {
+            Zone::Naive => String::new(),
+            Zone::Fixed(offset) => offset.to_string(),
+            Zone::Named(tz) => tz.name().to_owned(),
+        }
+    }
+
+    /// Since 1970, in UTC.
+    pub(super) fn timestamp_micros(&self) -> i64 {
+        self.utc.and_utc().timestamp_micros()
+    }
+
+    pub(super) fn offset(&self) -> FixedOffset {
         self.zone.offset_at(self.utc)
     }
 
@@ -323,73 +339,6 @@ fn strftime(wall: NaiveDateTime, pattern: &str, offset: &str, zone: &str) -> Res
     Ok(text)
 }
 
-/// pendulum's `format()` tokens; text in brackets stands for itself.
-fn pendulum_format(at: &PyDateTime, pattern: &str) -> Result<String, Error> {
-    const TOKENS: &[(&str, &str)] = &[
-        ("YYYY", "%Y"),
-        ("YY", "%y"),
-        ("MMMM", "%B"),
-        ("MMM", "%b"),
-        ("MM", "%m"),
-        ("M", "%-m"),
-        ("DDDD", "%j"),
-        ("DDD", "%-j"),
-        ("DD", "%d"),
-        ("D", "%-d"),
-        ("dddd", "%A"),
-        ("ddd", "%a"),
-        ("HH", "%H"),
-        ("H", "%-H"),
-        ("hh", "%I"),
-        ("h", "%-I"),
-        ("mm", "%M"),
-        ("m", "%-M"),
-        ("ss", "%S"),
-        ("s", "%-S"),
-        ("SSSSSS", "%f"),
-        ("SSS", "%3f"),
-        ("A", "%p"),
-        ("ZZ", "%z"),
-        ("X", "%s"),
-        ("zz", "%Z"),
-    ];
-    let mut text = String::new();
-    let mut rest = pattern;
-    while !rest.is_empty() {
-        if let Some((literal, after)) = rest
-            .strip_prefix('[')
-            .and_then(|inner| inner.split_once(']'))
-        {
-            text.push_str(literal);
-            rest = after;
-        } else if let Some((token, directive)) =
-            TOKENS.iter().find(|(token, _)| rest.starts_with(token))
-        {
-            text.push_str(&at.strftime(directive)?);
-            rest = rest.get(token.len()..).unwrap_or_default();
-        } else if let Some(after) = rest.strip_prefix('z') {
-            text.push_str(&timezone_name(at));
-            rest = after;
-        } else if let Some(after) = rest.strip_prefix('Z') {
-            text.push_str(&at.offset().to_string());
-            rest = after;
-        } else {
-            let mut characters = rest.chars();
-            text.extend(characters.next());
-            rest = characters.as_str();
-        }
-    }
-    Ok(text)
-}
-
-fn timezone_name(at: &PyDateTime) -> String {
-    match at.zone {
-        Zone::Naive => String::new(),
-        Zone::Fixed(offset) => offset.to_string(),
-        Zone::Named(tz) => tz.name().to_owned(),
-    }
-}
-
 impl fmt::Display for PyDateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.isoformat(" "))
@@ -428,7 +377,7 @@ impl Object for PyDateTime {
             "quarter" => wall.quarter().into(),
             "int_timestamp" => self.utc.and_utc().timestamp().into(),
             "timezone_name" | "tzinfo" | "timezone" | "tz" if self.is_naive() => Value::from(()),
-            "timezone_name" | "tzinfo" | "timezone" | "tz" => timezone_name(self).into(),
+            "timezone_name" | "tzinfo" | "timezone" | "tz" => self.timezone_name().into(),
             "offset" => self.offset().local_minus_utc().into(),
             _ => return None,
         })
@@ -449,7 +398,7 @@ impl Object for PyDateTime {
                 let (separator,): (Option<&str>,) = from_args(args)?;
                 self.isoformat(separator.unwrap_or("T")).into()
             }
-            "format" => pendulum_format(self, from_args::<(&str,)>(args)?.0)?.into(),
+            "format" => pendulum_format::format(self, from_args::<(&str,)>(args)?.0)?.into(),
             "to_date_string" => text("%Y-%m-%d")?,
             "to_time_string" => text("%H:%M:%S")?,
             "to_datetime_string" => text("%Y-%m-%d %H:%M:%S")?,

@@ -7,7 +7,9 @@ pub mod datetime;
 mod literal;
 pub mod objects;
 mod operators;
+mod pendulum_format;
 mod percent;
+mod text;
 pub mod values;
 
 use std::path::PathBuf;
@@ -61,8 +63,7 @@ impl Templates {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_unknown_method_callback(text::method);
         environment.set_debug(true);
         environment.set_formatter(|out, _state, value| {
             if value.is_undefined() {
@@ -97,6 +98,7 @@ impl Templates {
             },
         );
         add_filters(&mut environment);
+        text::add_filters(&mut environment);
         for (name, function) in options.filters {
             environment.add_filter(name, move |value: Value, rest: Rest<Value>| {
                 let mut args = vec![value];
@@ -120,7 +122,7 @@ impl Templates {
         let source = operators::rewrite(source);
         self.environment
             .render_named_str(field, &source, &self.context)
-            .map_err(|error| describe(field, &source, &error))
+            .map_err(|error| self.describe(field, &source, &error))
     }
 
     /// The value of a string in a template field: its rendered text, the rendered text of the file it names, or with
@@ -139,7 +141,7 @@ impl Templates {
                 .get_template(source)
                 .and_then(|template| template.render(&self.context))
                 .map(Json::from)
-                .map_err(|error| describe(field, source, &error));
+                .map_err(|error| self.describe(field, source, &error));
         }
         if !self.native {
             return if source.contains('{') {
@@ -161,13 +163,46 @@ impl Templates {
                         Ok(value)
                     }
                 })
-                .map_err(|error| describe(field, expression, &error))?,
+                .map_err(|error| self.describe(field, expression, &error))?,
             None => self.render_text(field, source)?.into(),
         };
         Ok(match value.as_str() {
             Some(text) => literal::parse(text).unwrap_or_else(|| text.into()),
             None => values::to_wire(&value),
         })
+    }
+}
+
+impl Templates {
+    fn describe(&self, field: &str, source: &str, error: &Error) -> TemplateError {
+        let mut described = describe(field, source, error);
+        if error.kind() == ErrorKind::UndefinedError
+            && let Some(name) = self.undefined_name(source, error)
+        {
+            described.message = format!("'{name}' is undefined");
+        }
+        described
+    }
+
+    /// The one name of a template that is not there, where the error has a whole expression and no name.
+    fn undefined_name(&self, source: &str, error: &Error) -> Option<String> {
+        let place = error.range().and_then(|range| source.get(range));
+        let is_name = |text: &str| {
+            text.chars()
+                .all(|c| c.is_alphanumeric() || "_.[]'\"".contains(c))
+        };
+        if place.is_some_and(|text| is_name(text.trim())) {
+            return None;
+        }
+        let template = self.environment.template_from_str(source).ok()?;
+        let names = template.undeclared_variables(false);
+        let mut missing = names.into_iter().filter(|name| {
+            let found = self.context.get_attr(name);
+            found.is_ok_and(|value| value.is_undefined())
+                && !self.environment.globals().any(|(known, _)| known == name)
+        });
+        let name = missing.next()?;
+        missing.next().is_none().then_some(name)
     }
 }
 
