@@ -191,3 +191,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if KIND == "python" and item.get_closest_marker("updraft_only"):
             item.add_marker(pytest.mark.skip(reason="a property of Updraft alone"))
+
+
+# Rows of the table of faults, which is printed at the end.
+FAULTS = pytest.StashKey[list[tuple[str, ...]]]()
+
+
+@pytest.fixture(scope="session")
+def table(request: pytest.FixtureRequest) -> list[tuple[str, ...]]:
+    head = [("fault", "tasks", "requests that met it", "what came of it"), ("---",) * 4]
+    return request.config.stash.setdefault(FAULTS, head)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for row in config.stash.get(FAULTS, []):
+        terminalreporter.write_line("| " + " | ".join(row) + " |")

@@ -31,16 +31,6 @@ LONG = pytest.mark.skipif(not os.environ.get("E2E_LONG"), reason="takes minutes;
 MODEL_KEY = "sk-made-up-key"
 
 
-@pytest.fixture(scope="module")
-def table(request: pytest.FixtureRequest) -> Iterator[list[tuple[str, ...]]]:
-    rows: list[tuple[str, ...]] = [("fault", "tasks", "requests that met it", "what came of it"), ("---",) * 4]
-    yield rows
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    reporter.write_line("")
-    for row in rows:
-        reporter.write_line("| " + " | ".join(row) + " |")
-
-
 class Watched(Worker):
     """A worker with folders of its own, so that whatever it leaves behind is its own."""
 
