@@ -47,6 +47,26 @@ pub enum ConnectionError {
     NoDriver { conn_id: String, conn_type: String },
 }
 
+/// Types of databases that have no native driver, or none in builds without its feature.
+const WITHOUT_DRIVER: [&str; 16] = [
+    "redshift",
+    "duckdb",
+    "snowflake",
+    "gcpbigquery",
+    "oracle",
+    "trino",
+    "presto",
+    "databricks",
+    "athena",
+    "vertica",
+    "teradata",
+    "exasol",
+    "jdbc",
+    "odbc",
+    "hiveserver2",
+    "impala",
+];
+
 /// Makes the database behind a connection. Nothing is opened before the first call.
 ///
 /// # Errors
@@ -62,9 +82,7 @@ pub fn connect(
         "mssql" => Ok(Arc::new(MssqlDatabase::new(connection, access))),
         #[cfg(feature = "duckdb")]
         "duckdb" => Ok(Arc::new(DuckdbDatabase::new(connection, access))),
-        "redshift" | "duckdb" | "snowflake" | "gcpbigquery" | "oracle" | "trino" | "presto"
-        | "databricks" | "athena" | "vertica" | "teradata" | "exasol" | "jdbc" | "odbc"
-        | "hiveserver2" | "impala" => Err(ConnectionError::NoDriver {
+        other if WITHOUT_DRIVER.contains(&other) => Err(ConnectionError::NoDriver {
             conn_id: connection.conn_id.clone(),
             conn_type: connection.conn_type.clone(),
         }),
