@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
@@ -78,21 +79,27 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
+/// A server whose POSTs are answered by this, and what it runs on.
+pub(crate) fn served(answers: impl Respond + 'static) -> (Runtime, MockServer) {
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(async {
+        let server = MockServer::start().await;
+        Mock::given(method("POST"))
+            .respond_with(answers)
+            .mount(&server)
+            .await;
+        server
+    });
+    (runtime, server)
+}
+
 #[test]
 fn agents_ask_and_answer_and_tell_of_their_spans_as_under_the_real_sdk() {
     let recorded: &'static Recorded = Box::leak(Box::new(Recorded {
         agents: recorded(),
         asked: Mutex::default(),
     }));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(async {
-        let server = MockServer::start().await;
-        Mock::given(method("POST"))
-            .respond_with(recorded)
-            .mount(&server)
-            .await;
-        server
-    });
+    let (_runtime, server) = served(recorded);
     let url = PathBuf::from(server.uri());
     let file = folder().join("task_of_cases.py");
     let (_, report) = run_with(&file, &[], &[("CASES_URL", &url)]);

@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
-use wiremock::matchers::method;
-use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
+use wiremock::{Request, Respond, ResponseTemplate};
 
 use crate::local_run::{dag_file, events, run_with, task};
+use crate::openai_agents::served;
 
 /// A model that follows the conversation: it calls the next tool of its list, and answers when there is none left.
 pub struct Model {
@@ -131,15 +130,7 @@ fn play(body: &str, plan: &Value, refuses: &[usize]) -> Played {
         refuses: refuses.to_vec(),
         asked: Arc::clone(&asked),
     };
-    let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(async {
-        let server = MockServer::start().await;
-        Mock::given(method("POST"))
-            .respond_with(model)
-            .mount(&server)
-            .await;
-        server
-    });
+    let (_runtime, server) = served(model);
     let (_folder, file) = dag_file(&source(body), &[]);
     let url = server.uri();
     let (_, report) = run_with(&file, &[], &[("MODEL_URL", url.as_ref())]);
@@ -370,15 +361,7 @@ fn play_with_pilot(body: &str, plan: &Value, pilots: &Value) -> Played {
         asked: Arc::clone(&asked),
     };
     let two = Two(model(plan), model(pilots));
-    let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(async {
-        let server = MockServer::start().await;
-        Mock::given(method("POST"))
-            .respond_with(two)
-            .mount(&server)
-            .await;
-        server
-    });
+    let (_runtime, server) = served(two);
     let (_folder, file) = dag_file(&source(body), &[]);
     let url = server.uri();
     let (_, report) = run_with(&file, &[], &[("MODEL_URL", url.as_ref())]);

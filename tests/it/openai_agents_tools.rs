@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
-use wiremock::matchers::method;
-use wiremock::{Mock, MockServer};
 
 use crate::dag_files::example_dags;
 use crate::local_run::{events, repository, run_with, task};
+use crate::openai_agents::served;
 use crate::openai_agents_durable::Model;
 
 /// A database with customers, and a folder of reports beside a payroll.
@@ -59,15 +57,7 @@ fn play_file(file: &Path, connections: &Value, plan: &Value) -> Played {
         refuses: Vec::new(),
         asked: Arc::clone(&asked),
     };
-    let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(async {
-        let server = MockServer::start().await;
-        Mock::given(method("POST"))
-            .respond_with(model)
-            .mount(&server)
-            .await;
-        server
-    });
+    let (_runtime, server) = served(model);
     let mut connections = connections.clone();
     let url = format!("{}/v1", server.uri());
     connections["openai_default"] =

@@ -150,18 +150,25 @@ fn parts<'a>(
         .collect()
 }
 
+/// The parts of a message, each with what is recorded of it.
+fn each_part<P>(
+    item: &Map<String, Value>,
+    place: &str,
+    read: impl Fn(&str, &Map<String, Value>, &str) -> Result<(P, Value), HistoryError>,
+) -> Result<(Vec<P>, Vec<Value>), HistoryError> {
+    let parts = parts(item, place)?;
+    let read = parts
+        .into_iter()
+        .map(|(kind, part, place)| read(&kind, part, &place));
+    read.collect()
+}
+
 pub(super) fn request(
     item: &Map<String, Value>,
     place: &str,
 ) -> Result<(Message, Value), HistoryError> {
     let fields = Fields { map: item, place };
-    let mut read = Vec::new();
-    let mut recorded = Vec::new();
-    for (kind, part, place) in parts(item, place)? {
-        let (part, json) = request_part(&kind, part, &place)?;
-        read.push(part);
-        recorded.push(json);
-    }
+    let (read, recorded) = each_part(item, place, request_part)?;
     let timestamp = fields.timestamp()?;
     let message = ModelRequest {
         parts: read,
@@ -337,13 +344,7 @@ pub(super) fn response(
     place: &str,
 ) -> Result<(Message, Value), HistoryError> {
     let fields = Fields { map: item, place };
-    let mut read = Vec::new();
-    let mut recorded = Vec::new();
-    for (kind, part, place) in parts(item, place)? {
-        let (part, json) = response_part(&kind, part, &place)?;
-        read.push(part);
-        recorded.push(json);
-    }
+    let (read, recorded) = each_part(item, place, response_part)?;
     let timestamp = fields.timestamp_or_now()?;
     let message = ModelResponse {
         parts: read,

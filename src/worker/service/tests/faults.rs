@@ -1,12 +1,16 @@
 //! The worker behind a network that loses, breaks and delays what it carries.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use pretty_assertions::assert_eq;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use wiremock::Mock;
+use wiremock::matchers::any;
 
 use super::*;
+use crate::control_plane::retry::RetryPolicy;
 
 /// What the network does to one request.
 #[derive(Clone, Copy, Debug)]

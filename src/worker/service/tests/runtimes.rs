@@ -1,13 +1,15 @@
 //! Jobs that do not run in a task process of this program.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use pretty_assertions::assert_eq;
 
 use super::*;
+use crate::airflow::bundle::DagBundles;
 use crate::airflow::config::Config;
-use crate::worker::{DagIndex, Executables, PythonRuntime};
+use crate::worker::{DagIndex, Executables, PythonRuntime, Versions};
 
 const LOG: &str = "dag_id=d/run_id=r/task_id=t/attempt=1.log";
 

@@ -2,6 +2,8 @@
 
 import enum
 
+from updraft_record import REQUIRED, Record
+
 
 class ModelTracing(enum.Enum):
     """What spans tell of a request."""
@@ -17,6 +19,23 @@ class ModelTracing(enum.Enum):
     def include_data(self):
         """Do spans tell what was said?"""
         return self is ModelTracing.ENABLED
+
+
+class ModelQuery(Record):
+    """What `get_response` and `stream_response` are called with."""
+
+    _positional = {
+        "system_instructions": REQUIRED,
+        "input": REQUIRED,
+        "model_settings": REQUIRED,
+        "tools": REQUIRED,
+        "output_schema": REQUIRED,
+        "handoffs": REQUIRED,
+        "tracing": REQUIRED,
+        "previous_response_id": None,
+        "conversation_id": None,
+        "prompt": None,
+    }
 
 
 class Model:

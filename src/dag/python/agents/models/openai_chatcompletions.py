@@ -5,7 +5,7 @@ import time
 from agents.exceptions import ModelBehaviorError
 from agents.items import ModelResponse
 from agents.models import chat_messages
-from agents.models.interface import Model
+from agents.models.interface import Model, ModelQuery
 from agents.models.official import headers, is_official, without_none
 from agents.tracing import generation_span, model_span_errors
 from agents.usage import of_completion
@@ -29,24 +29,12 @@ class OpenAIChatCompletionsModel(Model):
     def _supports_default_prompt_cache_key(self):
         return is_official(self._client)
 
-    async def get_response(
-        self,
-        system_instructions,
-        input,
-        model_settings,
-        tools,
-        output_schema,
-        handoffs,
-        tracing,
-        previous_response_id=None,
-        conversation_id=None,
-        prompt=None,
-    ):
+    async def get_response(self, *args, **kwargs):
         """One answer."""
-        with self._span(model_settings, tracing) as span, model_span_errors(span, "Error getting response", tracing):
-            answer = await self._ask(
-                span, system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, False
-            )
+        query = ModelQuery(*args, **kwargs)
+        tracing = query.tracing
+        with self._span(query) as span, model_span_errors(span, "Error getting response", tracing):
+            answer = await self._ask(span, query, False)
             if not answer.choices:
                 error = getattr(answer, "error", None)
                 told = f": {error}" if error is not None else ""
@@ -66,26 +54,14 @@ class OpenAIChatCompletionsModel(Model):
             items = chat_messages.items(message, provider_data)
             return ModelResponse(items, usage, None, getattr(answer, "_request_id", None))
 
-    async def stream_response(
-        self,
-        system_instructions,
-        input,
-        model_settings,
-        tools,
-        output_schema,
-        handoffs,
-        tracing,
-        previous_response_id=None,
-        conversation_id=None,
-        prompt=None,
-    ):
+    async def stream_response(self, *args, **kwargs):
         """One answer, event by event."""
         from agents.models.chat_stream import events
 
-        with self._span(model_settings, tracing) as span, model_span_errors(span, "Error streaming response", tracing):
-            stream = await self._ask(
-                span, system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, True
-            )
+        query = ModelQuery(*args, **kwargs)
+        tracing = query.tracing
+        with self._span(query) as span, model_span_errors(span, "Error streaming response", tracing):
+            stream = await self._ask(span, query, True)
             begun = {
                 "id": chat_messages.FAKE_RESPONSES_ID,
                 "created_at": time.time(),
@@ -106,20 +82,21 @@ class OpenAIChatCompletionsModel(Model):
                         span.span_data.usage = of_answer(event.response.usage).as_span()
                 yield event
 
-    def _span(self, settings, tracing):
-        config = {**settings.to_traceable_dict(), "base_url": str(self._client.base_url)}
-        if not tracing.include_data():
+    def _span(self, query):
+        config = {**query.model_settings.to_traceable_dict(), "base_url": str(self._client.base_url)}
+        if not query.tracing.include_data():
             del config["metadata"]
-        return generation_span(model=str(self.model), model_config=config, disabled=tracing.is_disabled())
+        return generation_span(model=str(self.model), model_config=config, disabled=query.tracing.is_disabled())
 
-    async def _ask(self, span, instructions, input, settings, tools, schema, handoffs, tracing, stream):
-        messages = chat_messages.messages(input)
-        if instructions:
-            messages.insert(0, {"content": instructions, "role": "system"})
-        if tracing.include_data():
+    async def _ask(self, span, query, stream):
+        settings = query.model_settings
+        messages = chat_messages.messages(query.input)
+        if query.system_instructions:
+            messages.insert(0, {"content": query.system_instructions, "role": "system"})
+        if query.tracing.include_data():
             span.span_data.input = messages
-        functions = [chat_messages.tool(tool) for tool in tools]
-        functions += [chat_messages.handoff(one) for one in handoffs]
+        functions = [chat_messages.tool(tool) for tool in query.tools]
+        functions += [chat_messages.handoff(one) for one in query.handoffs]
         official = is_official(self._client)
         given = {
             "model": self.model,
@@ -131,7 +108,7 @@ class OpenAIChatCompletionsModel(Model):
             "presence_penalty": settings.presence_penalty,
             "max_tokens": settings.max_tokens,
             "tool_choice": chat_messages.tool_choice(settings.tool_choice),
-            "response_format": _format(schema),
+            "response_format": _format(query.output_schema),
             "parallel_tool_calls": settings.parallel_tool_calls if functions else None,
             "stream": stream or None,
             "stream_options": _stream_options(settings, official) if stream else None,
@@ -161,5 +138,3 @@ def _format(schema):
 def _stream_options(settings, official):
     usage = settings.include_usage if settings.include_usage is not None else (True if official else None)
     return None if usage is None else {"include_usage": usage}
-
-

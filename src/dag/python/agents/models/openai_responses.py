@@ -3,7 +3,7 @@
 from agents.exceptions import UserError
 from agents.items import ItemHelpers, ModelResponse
 from agents.models.chat_messages import FAKE_RESPONSES_ID
-from agents.models.interface import Model
+from agents.models.interface import Model, ModelQuery
 from agents.models.official import headers, is_official, without_none
 from agents.tool import HOSTED, FunctionTool
 from agents.tracing import SpanError, response_span
@@ -31,83 +31,45 @@ class OpenAIResponsesModel(Model):
     def _supports_default_prompt_cache_key(self):
         return is_official(self._client)
 
-    async def get_response(
-        self,
-        system_instructions,
-        input,
-        model_settings,
-        tools,
-        output_schema,
-        handoffs,
-        tracing,
-        previous_response_id=None,
-        conversation_id=None,
-        prompt=None,
-    ):
+    async def get_response(self, *args, **kwargs):
         """One answer."""
+        query = ModelQuery(*args, **kwargs)
+        tracing = query.tracing
         with response_span(disabled=tracing.is_disabled()) as span:
             try:
-                answer = await self._ask(
-                    system_instructions,
-                    input,
-                    model_settings,
-                    tools,
-                    output_schema,
-                    handoffs,
-                    (previous_response_id, conversation_id, prompt),
-                    False,
-                )
+                answer = await self._ask(query, False)
                 usage = Usage() if answer.usage is None else of_answer(answer.usage)
                 if answer.usage is not None:
                     span.span_data.usage = usage.as_span()
                 if tracing.include_data():
                     span.span_data.response = answer
-                    span.span_data.input = input
+                    span.span_data.input = query.input
             except Exception as error:
                 _failed(span, "Error getting response", error, tracing)
                 raise
         return ModelResponse(answer.output, usage, answer.id, getattr(answer, "_request_id", None))
 
-    async def stream_response(
-        self,
-        system_instructions,
-        input,
-        model_settings,
-        tools,
-        output_schema,
-        handoffs,
-        tracing,
-        previous_response_id=None,
-        conversation_id=None,
-        prompt=None,
-    ):
+    async def stream_response(self, *args, **kwargs):
         """One answer, event by event."""
+        query = ModelQuery(*args, **kwargs)
+        tracing = query.tracing
         with response_span(disabled=tracing.is_disabled()) as span:
             try:
-                stream = await self._ask(
-                    system_instructions,
-                    input,
-                    model_settings,
-                    tools,
-                    output_schema,
-                    handoffs,
-                    (previous_response_id, conversation_id, prompt),
-                    True,
-                )
+                stream = await self._ask(query, True)
                 async for event in stream:
                     if event.type == "response.completed":
                         if event.response.usage is not None:
                             span.span_data.usage = of_answer(event.response.usage).as_span()
                         if tracing.include_data():
                             span.span_data.response = event.response
-                            span.span_data.input = input
+                            span.span_data.input = query.input
                     yield event
             except Exception as error:
                 _failed(span, "Error streaming response", error, tracing)
                 raise
 
-    async def _ask(self, instructions, input, settings, tools, schema, handoffs, kept, stream):
-        previous_response_id, conversation_id, prompt = kept
+    async def _ask(self, query, stream):
+        settings, tools = query.model_settings, query.tools
         includes = list(settings.response_include or ())
         for tool in tools:
             if getattr(tool, "include_search_results", False):
@@ -115,18 +77,18 @@ class OpenAIResponsesModel(Model):
         if settings.top_logprobs is not None:
             includes.append("message.output_text.logprobs")
         parallel = settings.parallel_tool_calls
-        text = _format(schema)
+        text = _format(query.output_schema)
         if settings.verbosity is not None:
             text = {**(text or {}), "verbosity": settings.verbosity}
         given = {
-            "previous_response_id": previous_response_id,
-            "conversation": conversation_id,
-            "instructions": instructions,
+            "previous_response_id": query.previous_response_id,
+            "conversation": query.conversation_id,
+            "instructions": query.system_instructions,
             "model": self.model,
-            "input": _without_fakes(ItemHelpers.input_to_new_input_list(input)),
+            "input": _without_fakes(ItemHelpers.input_to_new_input_list(query.input)),
             "include": list(dict.fromkeys(includes)),
-            "tools": [_tool(tool) for tool in tools] + [_handoff(one) for one in handoffs],
-            "prompt": prompt,
+            "tools": [_tool(tool) for tool in tools] + [_handoff(one) for one in query.handoffs],
+            "prompt": query.prompt,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "truncation": settings.truncation,
