@@ -17,7 +17,7 @@ use crate::task::toolsets::Connections;
 use crate::toolset::skills::{GitSkills, ResolvedSkills, SkillSource, list_skills, resolve_skills};
 use crate::toolset::work_folder;
 
-/// Works with Agent Skills: folders with a SKILL.md.
+/// List and resolve Agent Skills: folders with a SKILL.md.
 ///
 /// A SOURCE is a folder, or a git repository: https://..., ssh://... or git@host:path, where #BRANCH and #BRANCH:PATH
 /// may follow. The connection for repositories stands in the environment, as AIRFLOW_CONN_<ID>.

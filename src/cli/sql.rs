@@ -12,7 +12,7 @@ use crate::airflow::python_text::casefold;
 use crate::toolset::sql::AllowList;
 use crate::toolset::sql::guard::{Dialect, Guard, Refusal, Report};
 
-/// Works with SQL the way SQLToolset does.
+/// Check SQL the way SQLToolset does.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
